@@ -1,0 +1,86 @@
+"""tinyfin: a small deep-learning library that trains and runs networks on any machine.
+
+PyTorch's names and semantics, NumPy-like start-up, the same bits whatever the thread count.
+"""
+# ruff: noqa: E402, F401, I001  (the order of the first lines is the order in which the house is built)
+
+from tinyfin import config as _config
+from tinyfin.ops import table as _table
+
+_table.freeze()
+
+from tinyfin.backends import base as _base
+from tinyfin.backends.cpu.kernels import CpuBackend as _CpuBackend
+from tinyfin.backends.null import NullBackend as _NullBackend
+
+_base.register(_CpuBackend())
+_base.register(_NullBackend())
+_base.REGISTRY["cpu"].open()
+
+from tinyfin.autograd import reverse as _reverse, views as _views
+from tinyfin.autograd.modes import (
+    deterministic, enable_grad, inference_mode, is_deterministic, is_grad_enabled, is_inference_mode_enabled,
+    no_grad, set_grad_enabled, use_deterministic_algorithms)
+from tinyfin.backends.base import (
+    Backend, backend_list, backend_name, backend_set, backend_support, default_device)
+from tinyfin.backends.cpu.isa import isa_list, isa_name
+from tinyfin.backends.cpu.threads import get_num_threads, set_num_threads
+from tinyfin.core import tensor as _tensor, printing as _printing
+from tinyfin.core.device import Device as device
+from tinyfin.core.dtype import (
+    DType as dtype, all_dtypes as _all_dtypes, get_default_dtype, promote_types, set_default_dtype as _set_default)
+from tinyfin.core.exchange import from_dlpack
+from tinyfin.core.infer import set_default_float as _set_default_float
+from tinyfin.core.size import Size
+from tinyfin.core.storage import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
+from tinyfin.core.tensor import Tensor
+from tinyfin import creation as _creation, functional as _functional
+from tinyfin.creation import (
+    arange, as_tensor, empty, empty_like, eye, from_numpy, frombuffer, full, full_like, linspace, ones, ones_like,
+    tensor_ as tensor, zeros, zeros_like)
+
+__version__ = "0.1.0"
+
+globals().update(_all_dtypes())
+globals().update(_table.functions())
+globals().update(_functional.PUBLIC)
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821, A001
+
+_LAZY = {"nn", "optim", "data", "io", "utils", "func", "linalg", "train", "cli", "debug", "testing", "special",
+         "autograd", "random"}
+_FROM = {"save": "io", "load": "io"}
+
+
+def set_default_dtype(d):
+    """Sets the floating-point dtype of new tensors made from Python numbers."""
+    _set_default(d)
+    _set_default_float(d.id)
+
+
+def synchronize():
+    """Waits until the default device has done what was asked of it; the CPU always has."""
+
+
+def is_tensor(obj):
+    """Whether obj is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    if name in _LAZY:
+        return import_module(f"tinyfin.{name}")
+    if name in _FROM:
+        return getattr(import_module(f"tinyfin.{_FROM[name]}"), name)
+    raise AttributeError(f"module 'tinyfin' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(set(globals()) | _LAZY | set(_FROM))
+
+
+if _config.DETERMINISTIC:
+    use_deterministic_algorithms(True)
+if _config.BACKEND:
+    backend_set(_config.BACKEND)

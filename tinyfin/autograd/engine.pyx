@@ -1,0 +1,374 @@
+"""The reverse walk: nodes by falling sequence number, gradients summed per node, no recursion."""
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t
+
+from tinyfin.core.abi cimport *
+from tinyfin.core.dtype cimport category, dtype_object
+from tinyfin.core.layout cimport same_shape
+from tinyfin.core.signature cimport Attr
+from tinyfin.core.tensor cimport (
+    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Rule, Tensor, alias_of, invoke, mode_word, shape_tuple, sync_view)
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *o)
+    object PyObject_Vectorcall(object fn, PyObject **args, size_t n, PyObject *names)
+
+cdef Op ADD = OPS["add"]
+cdef Op MUL = OPS["mul"]
+cdef Op NEG = OPS["neg"]
+
+
+# ---- a heap of nodes, greatest sequence number first
+
+cdef int push(list heap, Node node) except -1:
+    cdef Py_ssize_t i = len(heap), up
+    heap.append(node)
+    while i > 0:
+        up = (i - 1) // 2
+        if (<Node>heap[up]).seq >= node.seq:
+            break
+        heap[i] = heap[up]
+        i = up
+    heap[i] = node
+    return 0
+
+
+cdef Node pop(list heap):
+    cdef Node top = <Node>heap[0], last = <Node>heap.pop()
+    cdef Py_ssize_t n = len(heap), i = 0, k
+    if n == 0:
+        return top
+    while True:
+        k = 2 * i + 1
+        if k >= n:
+            break
+        if k + 1 < n and (<Node>heap[k + 1]).seq > (<Node>heap[k]).seq:
+            k += 1
+        if (<Node>heap[k]).seq <= last.seq:
+            break
+        heap[i] = heap[k]
+        i = k
+    heap[i] = last
+    return top
+
+
+# ---- one call of a rule
+
+cdef object unpack(Node node, bint keep):
+    """Saved inputs and results, checked against later in-place writes."""
+    cdef list items
+    cdef Tensor t, y
+    cdef Py_ssize_t i, n
+    if node.freed:
+        raise RuntimeError(f"backward: the graph of {node.name_()} was freed by an earlier backward; pass "
+                           "retain_graph=True there to go through it again")
+    if node.saved is None:
+        return None
+    items = list(node.saved)
+    n = len(items) - node.nout
+    for i in range(len(items)):
+        if items[i] is None or not isinstance(items[i], Tensor):
+            continue
+        t = <Tensor>items[i]
+        if t.storage.version != node.versions[i]:
+            what = (f"argument '{node.op.public_names[min(i, node.op.nin - 1)]}'" if i < n else f"result {i - n}")
+            raise RuntimeError(f"backward: {node.name_()}: {what} of shape {shape_tuple(&t.v)} was modified in place "
+                               f"(version {t.storage.version}, expected {node.versions[i]}); write to a clone() instead")
+        if i >= n and keep:
+            y = alias_of(t)
+            y.node, y.out_nr, y.needs = node, <int>(i - n), True
+            items[i] = y
+    return items
+
+
+cdef object zeros_like_output(Node node, int k):
+    shape, dtype = node.out_meta[k]
+    return HOOKS["zeros"](shape, dtype, node)
+
+
+cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
+    """Collects what the rule's parameters name and calls it."""
+    cdef PyObject *argv[24]
+    cdef list hold = []
+    cdef Py_ssize_t k, n = len(rule.codes) // 2
+    cdef int code, number
+    cdef object value
+    for k in range(n):
+        code, number = rule.codes[2 * k], rule.codes[2 * k + 1]
+        if code == 0:
+            value = grads[number]
+            if value is None:
+                value = zeros_like_output(node, number)
+                grads[number] = value
+        elif code == 1:
+            value = saved[nargs + number]
+        elif code == 2:
+            value = saved[number]
+            if node.op.variadic and number == node.op.nin - 1:
+                value = tuple(saved[number:nargs])
+        elif code == 3:
+            value = node.shapes[number]
+            if node.op.variadic and number == node.op.nin - 1:
+                value = node.shapes[number:]
+        elif code == 4:
+            value = (<Attr>node.op.attrs[number]).decode(node.at)
+        else:
+            value = dtype_object(node.dtypes[number])
+        hold.append(value)
+        argv[k] = <PyObject *>value
+    return PyObject_Vectorcall(rule.fn, argv, n, NULL)
+
+
+cdef list input_gradients(Node node, list grads, bint keep):
+    """The gradient of each input, None where none is asked for or none exists."""
+    cdef Op op = node.op
+    cdef Rule rule
+    cdef Py_ssize_t i, n = len(node.edges)
+    cdef list results, saved
+    if node.backward is not None:
+        if node.freed:
+            unpack(node, keep)
+        results = list(node.backward(tuple(grads)))
+        if len(results) != n:
+            raise RuntimeError(f"backward: {node.name} returned {len(results)} gradients, expected {n}")
+        return results
+    saved = unpack(node, keep)
+    if op.vjp_all is not None:
+        results = list(call_rule(op.vjp_all, node, grads, saved, <int>n))
+        return results + [None] * (n - len(results))
+    results = [None] * n
+    for i in range(n):
+        if node.edges[i] is None:
+            continue
+        rule = <Rule>op.vjp[min(i, op.nin - 1)] if op.vjp is not None else None
+        if rule is None or rule.constant == 2:
+            continue
+        if rule.constant:
+            results[i] = grads[0] if rule.constant == 1 else NEG(grads[0])
+            continue
+        results[i] = call_rule(rule, node, grads, saved, <int>n)
+        if op.partials is not None and results[i] is not None:
+            results[i] = grads[0] * results[i]
+    return results
+
+
+cdef object fit(Node node, Py_ssize_t i, object grad):
+    """The gradient in its input's shape and dtype: sums over broadcast axes, casts."""
+    cdef Tensor g
+    cdef bint same
+    cdef tuple shape
+    if not isinstance(grad, Tensor):
+        if isinstance(grad, (int, float)):
+            return HOOKS["full"](node.shapes[i] if node.shapes is not None else first_shape(node), grad,
+                                 dtype_object(node.dtypes[i]), node)
+        raise TypeError(f"backward: {node.name_()}: a rule returned {type(grad).__name__}, expected a Tensor")
+    g = <Tensor>grad
+    if node.shapes is None:
+        same = g.v.ndim == node.first_ndim
+        for k in range(g.v.ndim if same else 0):
+            if g.v.shape[k] != node.first_shape[k]:
+                same = False
+        shape = None
+    else:
+        shape = <tuple>node.shapes[i]
+        same = shape_tuple(&g.v) == shape
+    if not same:
+        g = HOOKS["sum_to"](g, shape if shape is not None else first_shape(node))
+    if node.dtypes[i] != 255 and g.v.dtype != node.dtypes[i]:
+        g = OPS["cast"](g, dtype_object(node.dtypes[i]))
+    return g
+
+
+cdef tuple first_shape(Node node):
+    return tuple([node.first_shape[k] for k in range(node.first_ndim)])
+
+
+cdef int accumulate(Tensor leaf, Tensor g, bint keep) except -1:
+    """Adds to leaf.grad; takes the tensor over where nobody else holds its bytes."""
+    cdef Tensor old
+    if leaf.extra is not None and "hooks" in <dict>leaf.extra:
+        for hook in list(leaf.extra["hooks"]):
+            r = hook(g)
+            if r is not None:
+                g = r
+    if leaf.grad_slot is None:
+        if keep:
+            leaf.grad_slot = g
+        elif Py_REFCNT(<PyObject *>g) <= 2 and Py_REFCNT(<PyObject *>g.storage) == 1 and g.base is None and \
+                g.v.flags & TF_CONTIGUOUS and g.extra is None:
+            g.node, g.needs = None, False
+            leaf.grad_slot = g
+        else:
+            leaf.grad_slot = OPS["contiguous_copy"](g)
+    else:
+        old = leaf.grad_slot
+        if keep:
+            leaf.grad_slot = ADD(old, g)
+        else:
+            leaf.grad_slot = OPS["add_"](old, g) if not old.needs else ADD(old.detach(), g)
+    if leaf.extra is not None and "post_hooks" in <dict>leaf.extra:
+        for hook in list(leaf.extra["post_hooks"]):
+            hook(leaf)
+    return 0
+
+
+# ---- the walk
+
+cdef int deposit(dict pending, list heap, Node node, int out_nr, object g) except -1:
+    """Adds a gradient to what waits for a node."""
+    cdef list slots = <list>pending.get(node)
+    if slots is None:
+        slots = [None] * node.nout
+        pending[node] = slots
+        push(heap, node)
+    slots[out_nr] = g if slots[out_nr] is None else ADD(slots[out_nr], g)
+    return 0
+
+
+cdef set leading_to(list roots, set targets):
+    """Nodes from which one of the targets (leaves or nodes) can be reached; iterative."""
+    cdef set good = set(), seen = set()
+    cdef list stack = [(r, False) for r in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            for e in (<Node>node).edges:
+                if e in targets or e in good:
+                    good.add(node)
+                    break
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        stack.append((node, True))
+        for e in (<Node>node).edges:
+            if isinstance(e, Node) and e not in seen:
+                stack.append((e, False))
+    return good
+
+
+def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
+    """Walks from `tensors` with cotangents `grads`.
+
+    Args:
+        retain: keep what the nodes saved.
+        keep: record the walk itself (create_graph).
+        inputs: None to accumulate into all leaves; else returns these tensors' gradients.
+    """
+    cdef dict pending = {}, captured = {}, wanted = {}
+    cdef list heap = [], roots = []
+    cdef set good = None
+    cdef Tensor t
+    cdef uint32_t *word = mode_word()
+    cdef uint32_t old = word[0]
+    if inputs is not None:
+        targets = set()
+        for t in inputs:
+            if t.base is not None and t.needs:
+                sync_view(t)
+            key = t if t.node is None else (t.node, t.out_nr)
+            wanted[key] = None
+            targets.add(t if t.node is None else t.node)
+        roots = [(<Tensor>x).grad_fn for x in tensors if (<Tensor>x).grad_fn is not None]
+        good = leading_to(roots, targets)
+        good.update([x for x in targets if isinstance(x, Node)])
+    word[0] = old | GRAD if keep else old & ~<uint32_t>GRAD
+    try:
+        for x, g in zip(tensors, grads):
+            t = x
+            if t.base is not None:
+                sync_view(t)
+            if t.node is not None:
+                if good is None or t.node in good:
+                    deposit(pending, heap, t.node, t.out_nr, g)
+            elif inputs is None:
+                accumulate(t, g, keep)
+            elif t in wanted:
+                wanted[t] = g if wanted[t] is None else ADD(wanted[t], g)
+        g = None
+        grads = None
+        walk(heap, pending, wanted if inputs is not None else None, good, retain, keep)
+    finally:
+        word[0] = old
+    if inputs is None:
+        return None
+    return [wanted[t if (<Tensor>t).node is None else ((<Tensor>t).node, (<Tensor>t).out_nr)] for t in inputs]
+
+
+cdef int walk(list heap, dict pending, dict wanted, set good, bint retain, bint keep) except -1:
+    cdef Node node
+    cdef list slots, results
+    cdef Py_ssize_t i
+    while heap:
+        node = pop(heap)
+        slots = <list>pending.pop(node)
+        if node.watchers is not None:
+            for out_nr, watcher in list(node.watchers):
+                if slots[out_nr] is not None:
+                    r = watcher(slots[out_nr])
+                    if r is not None:
+                        slots[out_nr] = r
+        if wanted is not None:
+            for i in range(node.nout):
+                if (node, i) in wanted and slots[i] is not None:
+                    wanted[(node, i)] = slots[i]
+            if node not in good:
+                continue
+        results = guarded(node, slots, keep)
+        if node.hooks is not None:
+            for hook in list(node.hooks):
+                r = hook(tuple(results), tuple(slots))
+                if r is not None:
+                    results = list(r)
+        slots = None
+        if not retain:
+            if node.saved is not None or node.backward is not None:
+                node.freed = True
+            node.saved = None
+        pass_on(node, results, heap, pending, wanted, good, keep)
+    return 0
+
+
+cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, set good, bint keep) except -1:
+    """Hands each input's gradient to what made the input."""
+    cdef Py_ssize_t i
+    cdef object target
+    for i in range(len(results)):
+        target = node.edges[i]
+        g = results[i]
+        results[i] = None
+        if target is None or g is None:
+            continue
+        if isinstance(target, Node):
+            if good is None or target in good:
+                g = fit(node, i, g)
+                deposit(pending, heap, target, node.outs[i], g)
+        elif wanted is None:
+            g = fit(node, i, g)
+            hand_over(target, g, keep)
+            g = None
+        elif target in wanted:
+            g = fit(node, i, g)
+            if (<Tensor>target).extra is not None and "hooks" in <dict>(<Tensor>target).extra:
+                for hook in list((<Tensor>target).extra["hooks"]):
+                    r = hook(g)
+                    g = g if r is None else r
+            wanted[target] = g if wanted[target] is None else ADD(wanted[target], g)
+    return 0
+
+
+cdef int hand_over(Tensor leaf, object g, bint keep) except -1:
+    return accumulate(leaf, <Tensor>g, keep)
+
+
+cdef list guarded(Node node, list slots, bint keep):
+    """input_gradients, with the creating line added to errors in anomaly mode."""
+    if node.trace is None and not mode_word()[0] & ANOMALY:
+        return input_gradients(node, slots, keep)
+    try:
+        results = input_gradients(node, slots, keep)
+    except Exception as error:
+        raise RuntimeError(f"backward of {node.name_()} failed: {error}\n"
+                           f"It was recorded here:\n{node.trace or '(not in anomaly mode)'}") from error
+    HOOKS["check_anomaly"](node, results)
+    return results

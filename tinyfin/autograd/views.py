@@ -1,0 +1,116 @@
+"""Gradients of views, and how a write through a view becomes part of its base's history."""
+
+from tinyfin.core import tensor
+from tinyfin.ops.row import F
+from tinyfin.ops.table import offer
+
+
+def embed_slice(g, shape, spec):
+    """Zeros of `shape` with g where basic indexing would read."""
+    return embed(g, shape, F.getitem_view_of, spec)
+
+
+def embed(g, shape, view, *attrs):
+    """Zeros of `shape`, g written through a view of them."""
+    out = F.zeros_of(shape, g)
+    tensor.assign(view(out, *attrs), g)
+    return out
+
+
+def getitem_view_of(x, spec):
+    """The view row on explicit attributes."""
+    return F.getitem_view.run_with((x,), (spec,))
+
+
+def embed_narrow(g, shape, dim, start, length):
+    """Zeros with g in a part of one axis."""
+    return embed(g, shape, F.narrow, dim, start, length)
+
+
+def embed_diagonal(g, shape, offset, dim1, dim2):
+    """Zeros with g on a diagonal."""
+    return embed(g, shape, F.diagonal, offset, dim1, dim2)
+
+
+def embed_unfold(g, shape, dim, size, step):
+    """Zeros with overlapping windows added up: window k, place j goes to k step + j."""
+    if not shape:
+        return g.reshape(())
+    windows, n = g.shape[dim], shape[dim]
+    places = (F.arange(windows, device=g.device).unsqueeze(1) * step + F.arange(size, device=g.device)).reshape(-1)
+    flat = g.movedim(-1, dim + 1).reshape(*shape[:dim], windows * size, *shape[dim + 1:])
+    return F.index_add(F.zeros_of(shape[:dim] + (n,) + shape[dim + 1:], g), dim, places, flat)
+
+
+def positions(shape, stride, device):
+    """Storage positions, relative to the first element, of every element of a geometry."""
+    where = F.zeros(*shape, dtype=F.int64, device=device) if shape else F.zeros(1, dtype=F.int64).reshape(())
+    for i, (size, step) in enumerate(zip(shape, stride)):
+        line = F.arange(size, device=device) * step
+        where = where + line.reshape((size,) + (1,) * (len(shape) - i - 1))
+    return where
+
+
+def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
+    """The gradient of as_strided: g added at storage positions, then read with the base's geometry."""
+    if tuple(shape) == tuple(size) and tuple(stride) == tuple(base_stride) and offset == base_offset:
+        return g
+    here = positions(size, stride, g.device).reshape(-1) + offset
+    there = positions(shape, base_stride, g.device).reshape(-1) + base_offset
+    if here.numel() == 0 or there.numel() == 0:
+        return F.zeros_of(shape, g)
+    low = min(int(here.min()), int(there.min()))
+    span = max(int(here.max()), int(there.max())) - low + 1
+    buffer = F.index_add(F.zeros_of((span,), g), 0, here - low, g.reshape(-1))
+    return F.index_select(buffer, 0, there - low).reshape(shape)
+
+
+def write_node(base, view, node, out_nr):
+    """The history of `base` after a write through `view`: old values outside, what was written inside."""
+    geometry = (tuple(view.shape), view.stride(), view.storage_offset())
+    mine = (tuple(base.shape), base.stride(), base.storage_offset())
+    written = view.detach()
+    tensor.attach(written, node, out_nr)
+    old_matters = base.requires_grad
+
+    def backward(grads):
+        index = index_of(mine, geometry, grads[0].device)
+        outside = clear_region(grads[0], index) if old_matters else None
+        return outside, F.index_select(grads[0].reshape(-1), 0, index).reshape(geometry[0])
+
+    return tensor.python_node("write", backward, (base, written), (base,))
+
+
+def index_of(mine, geometry, device):
+    """Flat row-major numbers in the base of the view's elements."""
+    shape, stride, offset = mine
+    wanted = positions(geometry[0], geometry[1], device) + (geometry[2] - offset)
+    if is_dense(shape, stride):
+        return wanted.reshape(-1)
+    lookup = positions(shape, stride, device).reshape(-1)
+    order = F.argsort(lookup)
+    return order[F.searchsorted(lookup[order], wanted.reshape(-1))]
+
+
+def is_dense(shape, stride):
+    """Row-major without gaps."""
+    step = 1
+    for size, s in zip(reversed(shape), reversed(stride)):
+        if size != 1 and s != step:
+            return False
+        step *= size
+    return True
+
+
+def clear_region(g, index):
+    """g with zeros where the view wrote; g may be infinite there."""
+    flat = g.reshape(-1)
+    hits = F.index_add(F.zeros_of(flat.shape, g), 0, index, F.full_of(index.shape, 1.0, g))
+    return F.where(hits == 0, flat, 0.0).reshape(g.shape)
+
+
+for _name, _value in {"embed_slice": embed_slice, "embed_narrow": embed_narrow, "embed_diagonal": embed_diagonal,
+                      "embed_unfold": embed_unfold, "strided_embed": strided_embed,
+                      "getitem_view_of": getitem_view_of}.items():
+    offer(_name, _value)
+tensor.install_hook("write_node", write_node)

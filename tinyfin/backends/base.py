@@ -1,0 +1,202 @@
+"""The table of backends: what there is, which one new tensors use, and what a missing one lacks."""
+
+from tinyfin import config
+from tinyfin.core import tensor
+from tinyfin.core.device import SLOTS, Device, add_device_type, device_object
+
+REGISTRY = {}
+"""name -> Backend, in the order in which they are listed."""
+STATE = {"name": "cpu", "warned": set(), "found": False}
+
+
+class Backend:
+    """One entry of the table. Subclasses say how to open it and which kernels it has.
+
+    A third party's backend is a subclass offered through the entry point group `tinyfin.backends`.
+    """
+
+    name = ""
+    device = ""
+    """Device type on which its tensors live; `cpu` for backends that share the host's memory."""
+
+    def __init__(self):
+        self.opened = False
+
+    def missing(self):
+        """Why the backend cannot be used here and what would help; None where it can."""
+        return None
+
+    def kernels(self):
+        """family -> kernel capsule, or (capsule, variant)."""
+        return {}
+
+    def allocate(self, nbytes, index):
+        """An object that owns `nbytes` bytes on the device."""
+        raise NotImplementedError(f"backend {self.name} allocates nothing")
+
+    def activate(self):
+        """Called when the backend becomes the default."""
+
+    def deactivate(self):
+        """Called when another backend becomes the default."""
+
+    def open(self):
+        """Connects the kernels; once."""
+        if self.opened:
+            return
+        from tinyfin.ops import table
+
+        slot = SLOTS[self.device]
+        if slot != SLOTS["cpu"]:
+            tensor.set_allocator(slot, self.allocate)
+        table.connect(slot, self.kernels())
+        self.opened = True
+
+
+def register(backend):
+    """Enters a backend into the table; a new device type takes a slot from 8 on."""
+    if not backend.name or not backend.device:
+        raise ValueError(f"backend {backend!r} needs a name and a device")
+    if backend.name in REGISTRY:
+        raise ValueError(f"a backend named '{backend.name}' is registered already")
+    if backend.device not in SLOTS:
+        slot = max(8, *(s + 1 for s in SLOTS.values()))
+        if slot > 15:
+            raise RuntimeError("all device slots are taken: at most eight third-party backends fit")
+        add_device_type(backend.device, slot)
+    REGISTRY[backend.name] = backend
+
+
+def find_plugins():
+    """Backends that installed packages offer; looked up when first asked for."""
+    if STATE["found"]:
+        return
+    STATE["found"] = True
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="tinyfin.backends"):
+        if point.name not in REGISTRY:
+            try:
+                register(point.load()())
+            except Exception as error:
+                warn(f"backend {point.name} could not be loaded: {error}")
+
+
+def warn(text):
+    """One warning per text."""
+    if text not in STATE["warned"]:
+        STATE["warned"].add(text)
+        import warnings
+
+        warnings.warn("tinyfin: " + text, RuntimeWarning, stacklevel=3)
+
+
+def backend_set(name):
+    """Makes a backend the default for everything created afterwards; False where it is not to be had.
+
+    Args:
+        name: `cpu`, `blas`, `vulkan`, `vulkan:1`, ...; see `backend_list()`.
+
+    >>> import tinyfin
+    >>> tinyfin.backend_set("cpu")
+    True
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"backend_set: name is {name!r}, expected a string such as 'cpu'")
+    base, _, number = name.partition(":")
+    if base not in REGISTRY:
+        find_plugins()
+    backend = REGISTRY.get(base)
+    if backend is None or (number and not number.isdigit()):
+        warn(f"there is no backend named '{name}'; have {', '.join(REGISTRY)}")
+        return False
+    reason = backend.missing()
+    if reason is not None:
+        warn(f"backend {name} is not available: {reason}")
+        return False
+    backend.open()
+    REGISTRY[STATE["name"].partition(":")[0]].deactivate()
+    backend.activate()
+    tensor.set_default_backend(SLOTS[backend.device], int(number or 0))
+    STATE["name"] = name
+    return True
+
+
+def backend_name():
+    """The name of the default backend."""
+    return STATE["name"]
+
+
+def backend_list():
+    """name -> None where the backend can be used, else why not and what would help."""
+    find_plugins()
+    return {name: backend.missing() for name, backend in REGISTRY.items()}
+
+
+def backend_support():
+    """operation -> backend -> 'native', 'formula' or 'falls back'."""
+    from tinyfin.ops import table
+
+    usable = {}
+    for name, reason in backend_list().items():
+        if reason is None:
+            REGISTRY[name].open()
+            usable[name] = SLOTS[REGISTRY[name].device]
+    support = {}
+    for name, op in table.OPS.items():
+        plain = op.plain or op
+        support[name] = {
+            b: "native" if plain.has_kernel(slot) else "formula" if plain.formula is not None else "falls back"
+            for b, slot in usable.items()
+        }
+    return support
+
+
+def default_device():
+    """The device of everything created without naming one."""
+    return device_object(*tensor.default_backend())
+
+
+def place(device):
+    """(slot, index) of a device, a string or None for the default; opens its backend."""
+    if device is None:
+        return tensor.default_backend()
+    if not isinstance(device, Device):
+        device = Device(device)
+    if device.slot:
+        for backend in REGISTRY.values():
+            if backend.device == device.type:
+                reason = backend.missing()
+                if reason is not None:
+                    raise RuntimeError(f"device {device} is not available: {reason}")
+                backend.open()
+                break
+        else:
+            raise RuntimeError(f"device {device}: this build has no backend for it; have {', '.join(REGISTRY)}")
+    return device.slot, device.index or 0
+
+
+def fall_back(op, args, attrs):
+    """Runs on the CPU what a device lacks, with one warning for each operation and device."""
+    device = next(a.device for a in args if isinstance(a, tensor.Tensor))
+    if device.slot == 0:
+        raise NotImplementedError(f"{op.name}: there is no kernel for it on the cpu")
+    if not config.FALLBACK:
+        raise RuntimeError(f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
+                           "forbids running it on the cpu")
+    warn(f"{op.name} runs on the cpu: backend {device} has no kernel for it (TINYFIN_FALLBACK=0 makes this an error)")
+    host = tuple(a.cpu() if isinstance(a, tensor.Tensor) else a for a in args)
+    result = op.run_with(host, attrs)
+    if isinstance(result, tuple):
+        return tuple(r.to(device) for r in result)
+    return result.to(device)
+
+
+def mixed_devices(name, values):
+    """The error for tensors on different devices."""
+    where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))
+    return RuntimeError(f"{name}: the tensors are on different devices ({where}); move them with to()")
+
+
+tensor.install_hook("fallback", fall_back)
+tensor.install_hook("mixed_devices", mixed_devices)

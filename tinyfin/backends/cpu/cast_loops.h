@@ -1,0 +1,14 @@
+/* Conversions of dense blocks between dtypes, and strided loads and stores by element size. */
+#ifndef TF_CAST_LOOPS_H
+#define TF_CAST_LOOPS_H
+#include "abi.h"
+
+typedef void (*tf_cast)(const void *src, void *dst, int64_t n);
+typedef void (*tf_move)(const char *src, int64_t sstep, char *dst, int64_t dstep, int64_t n); /* steps in bytes */
+typedef struct {
+  tf_cast cast[10][10];
+  tf_move move[4]; /* by log2 of the element size */
+  void (*tile[4])(const char *src, int64_t s0, int64_t s1, char *dst, int64_t d0, int64_t d1, int64_t n0, int64_t n1);
+} tf_cast_table;
+
+#endif

@@ -1,0 +1,30 @@
+"""Five loops around the tile, for everything that is a matrix product: matmul, linear, convolutions."""
+from libc.stdint cimport int64_t
+
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+
+# panel[k][width] of rows (of A) or columns (of B) first..first + count, for k from k0 on
+ctypedef void (*gemm_pack)(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                           void *dst) noexcept nogil
+# takes rows x cols finished accumulators of C[i:, j:] from acc, whose rows are ld elements apart
+ctypedef void (*gemm_finish)(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
+                             int64_t ld) noexcept nogil
+
+cdef struct gemm:
+    const tf_gemm_kind *kind
+    int64_t m, n, k
+    gemm_pack pack_a, pack_b
+    gemm_finish finish          # may be NULL where c is given
+    char *c                     # accumulators live here, or, where NULL, in scratch until they are finished
+    int64_t ldc
+    const void *owner           # for the callbacks
+    # strided operands, for pack_a = strided_a and pack_b = strided_b
+    const char *a
+    const char *b
+    int64_t ar, ac, br, bc
+    int dtype
+
+cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil
+cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil
+cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil
+cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil

@@ -1,0 +1,188 @@
+"""Five loops around the tile: packed blocks, tasks of fixed size, accumulators that outlive a block.
+
+C is cut into areas, k into blocks; for each, panels of A and B are packed side by side and tiles of
+C continue their chains. The order of tasks and the sizes of blocks never show in a result.
+"""
+from libc.stdint cimport int64_t
+
+from tinyfin.backends.cpu.gemm_loops cimport *
+from tinyfin.backends.cpu.isa cimport isa_table
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, tf_task
+from tinyfin.core.abi cimport *
+
+cdef enum:
+    AREA_ROWS = 1024     # rows of C per area, at most (rounded to tiles)
+    AREA_COLS = 2048
+    WIDE = 16            # from this many strips on, each strip's task packs its own B
+    TILE_BYTES = 4096    # one tile of accumulators
+
+cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
+
+
+cdef struct Area:
+    # a part of C and one block of k, as the tasks see it
+    const gemm *p
+    int64_t i, j, m, n, k0, k
+    int64_t rows, cols, strips, tiles      # of one task; tasks across and down
+    bint first, last, own                  # first or last block of k; tasks pack B themselves
+    char *a
+    char *b
+    char *acc
+    int failed
+
+
+cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
+    """Tiles for the accumulators of a dtype."""
+    if dtype == TF_F64:
+        return &TABLE.kind[TF_ACC_F64]
+    if dtype >= TF_F16:
+        return &TABLE.kind[TF_ACC_F32]
+    return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
+
+
+cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    p.kind.pack(p.dtype, p.a + (first * p.ar + k0 * p.ac) * tf_itemsize[p.dtype], p.ar, p.ac, count, k, dst, 0)
+
+
+cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    p.kind.pack(p.dtype, p.b + (first * p.bc + k0 * p.br) * tf_itemsize[p.dtype], p.bc, p.br, count, k, dst, 1)
+
+
+cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:
+    return (n + step - 1) // step
+
+
+cdef void panels(const Area *s, int side, int64_t first, int64_t stop, char *dst) noexcept nogil:
+    """Packs rows of A (side 0) or columns of B (1) from first to stop, the area's own count."""
+    cdef const gemm *p = s.p
+    cdef int64_t w = p.kind.nr if side else p.kind.mr, i = first
+    while i < stop:
+        if side:
+            p.pack_b(p, s.j + i, min(w, stop - i), s.k0, s.k, dst)
+        else:
+            p.pack_a(p, s.i + i, min(w, stop - i), s.k0, s.k, dst)
+        dst += w * s.k * p.kind.itemsize
+        i += w
+
+
+cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
+    """Panels for one task's rows, then, in later tasks, for one task's columns."""
+    cdef const Area *s = <const Area *>ctx
+    cdef int64_t depth = s.k * s.p.kind.itemsize
+    if t < s.tiles:
+        panels(s, 0, t * s.rows, min((t + 1) * s.rows, s.m), s.a + t * s.rows * depth)
+    else:
+        t -= s.tiles
+        panels(s, 1, t * s.cols, min((t + 1) * s.cols, s.n), s.b + t * s.cols * depth)
+
+
+cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_t col, int64_t stop) noexcept nogil:
+    """Tiles of `rows` rows from row i of the area, over columns col to stop; b holds their panels."""
+    cdef const gemm *p = s.p
+    cdef const tf_gemm_kind *kind = p.kind
+    cdef int64_t nr = kind.nr, item = kind.itemsize, ld, cols
+    cdef char small[TILE_BYTES]
+    cdef char *acc
+    cdef const char *a = s.a + i * s.k * item
+    while col < stop:
+        cols = min(nr, stop - col)
+        if p.c != NULL:
+            ld = p.ldc
+            acc = p.c + ((s.i + i) * ld + s.j + col) * item
+        elif s.acc != NULL:
+            ld = s.strips * s.cols
+            acc = s.acc + (i * ld + col) * item
+        else:
+            ld, acc = nr, small
+        kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
+        if s.last and p.finish != NULL:
+            p.finish(p, s.i + i, rows, s.j + col, cols, acc, ld)
+        b += nr * s.k * item
+        col += nr
+
+
+cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
+    """One strip of columns, or its part of one task's rows: strips lead, so that B stays in cache."""
+    cdef Area *s = <Area *>ctx
+    cdef int64_t strip = t if s.own else t // s.tiles, row = 0 if s.own else t % s.tiles * s.rows
+    cdef int64_t last = s.m if s.own else min(row + s.rows, s.m), mr = s.p.kind.mr
+    cdef int64_t col = strip * s.cols, stop = min(col + s.cols, s.n)
+    cdef size_t bytes = s.cols * s.k * s.p.kind.itemsize
+    cdef char *b
+    if not s.own:
+        b = s.b + strip * bytes
+    else:
+        b = <char *>scratch_push(bytes)
+        if b == NULL:
+            s.failed = 1
+            return
+        panels(s, 1, col, stop, b)
+    while row < last:
+        tile_row(s, b, row, min(mr, last - row), col, stop)
+        row += mr
+    if s.own:
+        scratch_pop(bytes)
+
+
+cdef void for_each(int64_t n, double cost_ns, tf_task fn, Area *s, bint alone) noexcept nogil:
+    cdef int64_t t
+    if alone:
+        for t in range(n):
+            fn(t, s)
+    else:
+        parallel_for(n, cost_ns, fn, s)
+
+
+cdef void run_area(Area *s, bint alone) noexcept nogil:
+    """All blocks of k of one area."""
+    cdef const gemm *p = s.p
+    cdef int64_t blocks = max(up(p.k, p.kind.kc), 1)
+    cdef int64_t depth = up(p.k, blocks)
+    cdef int64_t tasks = s.strips if s.own else s.strips * s.tiles
+    s.k0 = 0
+    while True:
+        s.k = min(depth, p.k - s.k0)
+        s.first, s.last = s.k0 == 0, s.k0 + s.k >= p.k
+        for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)), pack_task, s, alone)
+        for_each(tasks, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
+        s.k0 += s.k
+        if s.last:
+            return
+
+
+cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
+    """C = A B with m, n > 0; `alone` keeps to the calling thread. Returns an error code."""
+    cdef const tf_gemm_kind *kind = p.kind
+    cdef Area s
+    cdef int64_t depth = up(p.k, max(up(p.k, kind.kc), 1)), item = kind.itemsize
+    cdef int64_t m = min(up(p.m, kind.mr), AREA_ROWS // kind.mr) * kind.mr, n = min(up(p.n, kind.nr) * kind.nr, AREA_COLS)
+    cdef int64_t a_bytes, b_bytes, c_bytes
+    cdef char *room
+    s.p, s.failed = p, 0
+    s.rows, s.cols = min(kind.mc, m), min(kind.nc, n)
+    s.own = m <= s.rows or n >= WIDE * s.cols
+    a_bytes = m * depth * item
+    b_bytes = 0 if s.own else n * depth * item
+    c_bytes = m * up(n, s.cols) * s.cols * item if p.c == NULL and p.k > depth else 0
+    room = <char *>scratch_push(a_bytes + b_bytes + c_bytes + 192)
+    if room == NULL:
+        detail[0] = a_bytes + b_bytes + c_bytes
+        return TF_ENOMEM
+    s.a, s.b = room, room + ((a_bytes + 63) & ~63)
+    s.acc = s.b + ((b_bytes + 63) & ~63) if c_bytes else NULL
+    s.j = 0
+    while s.j < p.n:
+        s.n = min(n, p.n - s.j)
+        s.strips = up(s.n, s.cols)
+        s.i = 0
+        while s.i < p.m:
+            s.m = min(m, p.m - s.i)
+            s.tiles = up(s.m, s.rows)
+            run_area(&s, alone)
+            s.i += s.m
+        s.j += s.n
+    scratch_pop(a_bytes + b_bytes + c_bytes + 192)
+    if s.failed:
+        detail[0] = s.cols * depth * item
+        return TF_ENOMEM
+    return TF_OK

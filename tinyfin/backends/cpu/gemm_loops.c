@@ -1,0 +1,143 @@
+/* Tiles, panels and runs of matrix products for one instruction set; exports one table. */
+#include "isa.h"
+#include "abi.h"
+#include "vmath.h"
+#include "simd.h"
+#include "gemm_loops.h"
+
+#define TF_EACH16(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+
+/* MR x NR accumulators and one row of B fill the registers: 32 of 512 bits, 16 of the others */
+#define NV 2
+#if TF_VBYTES == 64
+#define MR_REAL 14
+#define MR_INT 6
+#elif defined(__aarch64__)
+#define MR_REAL 8
+#define MR_INT 6
+#elif TF_VBYTES == 32
+#define MR_REAL 6
+#define MR_INT 6
+#else
+#define MR_REAL 4
+#define MR_INT 4
+#endif
+
+/* ---- elements of a dtype as accumulators and back */
+#define RUN(S, FROM)                                                                  \
+  {                                                                                   \
+    const S *s = src;                                                                 \
+    if (stride == 1) for (int64_t i = 0; i < n; i++) { S x = s[i]; d[i] = FROM; }      \
+    else for (int64_t i = 0; i < n; i++) { S x = s[i * stride]; d[i] = FROM; }         \
+    return;                                                                           \
+  }
+#define BACK(D, INTO)                                                                 \
+  {                                                                                   \
+    D *d = dst;                                                                       \
+    if (stride == 1) for (int64_t i = 0; i < n; i++) { d[i] = INTO; }                  \
+    else for (int64_t i = 0; i < n; i++) { d[i * stride] = INTO; }                     \
+    return;                                                                           \
+  }
+
+static void widen_float(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
+  float *restrict d = dst;
+  if (dtype == TF_F32) RUN(float, x)
+  if (dtype == TF_F16) RUN(uint16_t, vm_h2f(x))
+  RUN(uint16_t, FB((uint32_t)x << 16))
+}
+static void narrow_float(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) {
+  const float *restrict s = acc;
+  if (dtype == TF_F32) BACK(float, s[i])
+  if (dtype == TF_F16) BACK(uint16_t, (uint16_t)vm_f2h(s[i]))
+  BACK(uint16_t, (uint16_t)vm_f2b(s[i]))
+}
+static void widen_double(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
+  double *restrict d = dst;
+  (void)dtype;
+  RUN(double, x)
+}
+static void narrow_double(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) {
+  const double *restrict s = acc;
+  (void)dtype;
+  BACK(double, s[i])
+}
+static void widen_uint32_t(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
+  uint32_t *restrict d = dst;
+  if (dtype == TF_BOOL) RUN(uint8_t, x != 0)
+  if (dtype == TF_U8) RUN(uint8_t, x)
+  if (dtype == TF_I8) RUN(int8_t, (uint32_t)(int32_t)x)
+  if (dtype == TF_I16) RUN(int16_t, (uint32_t)(int32_t)x)
+  RUN(uint32_t, x)
+}
+static void narrow_uint32_t(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) {
+  const uint32_t *restrict s = acc;
+  if (dtype == TF_BOOL) BACK(uint8_t, s[i] != 0)
+  if (dtype == TF_U8 || dtype == TF_I8) BACK(uint8_t, (uint8_t)s[i])
+  if (dtype == TF_I16) BACK(uint16_t, (uint16_t)s[i])
+  BACK(uint32_t, s[i])
+}
+static void widen_uint64_t(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
+  uint64_t *restrict d = dst;
+  (void)dtype;
+  RUN(uint64_t, x)
+}
+static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) {
+  const uint64_t *restrict s = acc;
+  (void)dtype;
+  BACK(uint64_t, s[i])
+}
+
+#define T float
+#define MR MR_REAL
+#define OWN TF_F32
+#include "gemm_tile.h"
+#include "gemm_pack.h"
+#undef T
+#undef OWN
+#undef MR
+
+#define T double
+#define MR MR_REAL
+#define OWN TF_F64
+#include "gemm_tile.h"
+#include "gemm_pack.h"
+#undef T
+#undef OWN
+#undef MR
+
+#define T uint32_t
+#define MR MR_INT
+#define OWN TF_I32
+#include "gemm_tile.h"
+#include "gemm_pack.h"
+#undef T
+#undef OWN
+#undef MR
+
+#define T uint64_t
+#define MR MR_INT
+#define OWN TF_I64
+#include "gemm_tile.h"
+#include "gemm_pack.h"
+#undef T
+#undef OWN
+#undef MR
+
+#define AT(x, T) TF_JOIN(x, T)
+#define KIND(T, mr, kc, mc, nc, ns)                                                                 \
+  {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,                 \
+   AT(tile_packed, T), AT(tile_at, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T),      \
+   AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(add, T)}
+
+const tf_gemm_table TF_NAME(tf_gemm) = {{
+#if TF_VBYTES == 64
+    KIND(float, MR_REAL, 384, 9, 4, 0.018), KIND(double, MR_REAL, 256, 9, 4, 0.036),
+    KIND(uint32_t, MR_INT, 384, 20, 4, 0.02), KIND(uint64_t, MR_INT, 256, 20, 4, 0.05),
+#elif TF_VBYTES == 32
+    KIND(float, MR_REAL, 384, 20, 8, 0.018), KIND(double, MR_REAL, 256, 20, 8, 0.036),
+    KIND(uint32_t, MR_INT, 384, 20, 8, 0.02), KIND(uint64_t, MR_INT, 256, 20, 8, 0.2),
+#else
+    KIND(float, MR_REAL, 256, 16, 8, 0.8), KIND(double, MR_REAL, 128, 16, 8, 2.6),
+    KIND(uint32_t, MR_INT, 256, 16, 8, 0.15), KIND(uint64_t, MR_INT, 128, 16, 8, 0.3),
+#endif
+}};

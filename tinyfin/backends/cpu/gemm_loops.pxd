@@ -1,0 +1,35 @@
+"""The table of gemm_loops.h."""
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "gemm_loops.h" nogil:
+    enum:
+        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64
+
+    ctypedef struct tf_product:
+        int64_t m, n, k
+        const void *a
+        const void *b
+        void *c
+        void *panel
+        int64_t ar, ac, br, bc, ldc
+        int32_t load
+
+    ctypedef struct tf_gemm_kind:
+        int32_t mr, nr, kc, mc, nc, lanes, itemsize
+        double fma_ns
+        void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
+                     int load) noexcept nogil
+        void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
+                        int rows, int cols, int load) noexcept nogil
+        void (*product)(const tf_product *p) noexcept nogil
+        void (*rows_n)(const tf_product *p) noexcept nogil
+        void (*row_t)(const tf_product *p) noexcept nogil
+        void (*pack)(int dtype, const void *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst,
+                     int side) noexcept nogil
+        void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side) noexcept nogil
+        void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst) noexcept nogil
+        void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) noexcept nogil
+        void (*add)(void *acc, const void *bias, int64_t stride, int64_t n) noexcept nogil
+
+    ctypedef struct tf_gemm_table:
+        tf_gemm_kind kind[4]

@@ -1,0 +1,24 @@
+"""Backend `cpu`: the table of its kernels, the only door of this folder."""
+
+from importlib import import_module
+
+from tinyfin.backends.base import Backend
+
+MODULES = ("elementwise", "reduce", "scan", "sort", "index", "join", "random", "matmul", "conv", "pool", "norm",
+           "loss", "attention", "step")
+
+
+class CpuBackend(Backend):
+    """The processor, with kernels for the best instruction set it has."""
+
+    name = device = "cpu"
+
+    def kernels(self):
+        """family -> kernel of all modules."""
+        found = {}
+        from importlib.util import find_spec
+        for name in MODULES:
+            if find_spec(f"tinyfin.backends.cpu.{name}") is None:
+                continue
+            found.update(import_module(f"tinyfin.backends.cpu.{name}").KERNELS)
+        return found

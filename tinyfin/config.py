@@ -1,0 +1,45 @@
+"""The environment switches, all in one place; read once, when tinyfin is imported."""
+
+import os
+
+
+def _flag(name, default):
+    text = os.environ.get(name, "").strip().lower()
+    if text in ("", "0", "1", "true", "false", "yes", "no", "on", "off"):
+        return default if not text else text in ("1", "true", "yes", "on")
+    _complain(name, text, "0 or 1")
+    return default
+
+
+def _number(name, default):
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    if text.isdigit():
+        return int(text)
+    _complain(name, text, "a whole number")
+    return default
+
+
+def _complain(name, text, wanted):
+    import sys
+
+    sys.stderr.write(f"tinyfin: {name}={text!r} is ignored, expected {wanted}\n")
+
+
+BACKEND = os.environ.get("TINYFIN_BACKEND", "").strip()
+"""Backend set at import."""
+THREADS = _number("TINYFIN_THREADS", 0)
+"""Threads of CPU kernels; 0 takes the cores that this process may use."""
+DETERMINISTIC = _flag("TINYFIN_DETERMINISTIC", False)
+"""Bits that do not depend on the device; what cannot keep that raises."""
+ISA = os.environ.get("TINYFIN_ISA", "").strip()
+"""Instruction set of CPU kernels: sse2, avx2, avx512, neon; empty takes the best."""
+SCRATCH_BYTES = _number("TINYFIN_SCRATCH_BYTES", 1 << 30)
+"""Most bytes that one thread's kernel temporaries may take."""
+FALLBACK = _flag("TINYFIN_FALLBACK", True)
+"""Whether the CPU runs what a device lacks."""
+DEBUG = _number("TINYFIN_DEBUG", 0)
+"""1 choices made, 2 each operation with shapes and time."""
+CHECK = _flag("TINYFIN_CHECK", False)
+"""Stop at the first operation that makes a NaN or infinity."""

@@ -1,0 +1,409 @@
+"""The call: gather views, infer, allocate, run, record; in-place writes. Part of tensor.pyx."""
+
+cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
+    """A Python number as a 0-d view over `slot`; 0 when it is not a number."""
+    memset(v, 0, sizeof(tf_view))
+    v.data, v.size, v.flags = <char *>slot, 1, TF_WRAPPED | TF_CONTIGUOUS
+    if PyFloat_Check(o):
+        (<double *>slot)[0] = o
+        v.dtype = TF_F64
+    elif o is True or o is False:
+        (<uint8_t *>slot)[0] = o is True
+        v.dtype = TF_BOOL
+    elif PyLong_Check(o) or (PyIndex_Check(o) and not isinstance(o, Tensor)):
+        slot[0] = o
+        v.dtype = TF_I64
+    elif type(o).__name__ in ("bool_", "bool"):
+        (<uint8_t *>slot)[0] = bool(o)
+        v.dtype = TF_BOOL
+    elif hasattr(o, "__float__") and not hasattr(o, "__len__"):
+        (<double *>slot)[0] = float(o)
+        v.dtype = TF_F64
+    else:
+        return 0
+    return 1
+
+
+cdef object bad_argument(Op op, int i, object o):
+    names = op.public_names
+    name = names[i] if i < len(names) else (names[-1] if names else "argument")
+    wanted = "a Tensor or a number" if op.scalars else "a Tensor"
+    return TypeError(f"{op.name}: {name} is {o!r} of type {type(o).__name__}, expected {wanted}")
+
+
+cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at):
+    """Runs an operation on tensors, numbers and None; the one road of all calls."""
+    cdef uint32_t bits = tf_mode_here()[0]
+    if bits & SLOW:
+        r = HOOKS["slow"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]),
+                          op.decode(at), bits)
+        if r is not NotImplemented:
+            return r
+    if op.inplace:
+        return run_inplace(op, args, n, at, bits)
+    return run(op, args, n, at, bits)
+
+
+cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
+    cdef const tf_view *in_stack[MAX_ARGS]
+    cdef const tf_view **ins = in_stack
+    cdef tf_view *outs[4]
+    cdef tf_view numbers[4]
+    cdef int64_t slots[4]
+    cdef tf_call call
+    cdef int i, used = 0, backend = -1, index = 0, rc
+    cdef int64_t work = 0
+    cdef bint record = False
+    cdef Tensor t, out
+    cdef list rest = None
+    if n > MAX_ARGS:
+        ins = <const tf_view **>malloc(n * sizeof(void *))
+    try:
+        for i in range(n):
+            if args[i] == NULL or args[i] == <PyObject *>None:
+                if i < len(op.optional) and op.optional[i]:
+                    args[i] = NULL
+                    ins[i] = &ABSENT
+                    continue
+                raise bad_argument(op, i, None)
+            if isinstance(<object>args[i], Tensor):
+                t = <Tensor>args[i]
+                ins[i] = &t.v
+                if t.needs:
+                    record = True
+                if backend < 0:
+                    backend, index = t.v.backend, t.v.index
+                elif backend != t.v.backend or index != t.v.index:
+                    raise HOOKS["mixed_devices"](op.name, [<object>args[k] for k in range(n) if args[k] != NULL])
+            elif op.scalars and used < 4 and wrap_number(<object>args[i], &numbers[used], &slots[used]):
+                ins[i] = &numbers[used]
+                used += 1
+            else:
+                raise bad_argument(op, i, <object>args[i])
+        if backend < 0:
+            raise TypeError(f"{op.name}: none of the arguments is a Tensor, at least one must be")
+        record = record and bits & GRAD
+        if op.formula is not None and (op.kernel[backend] == NULL or
+                                       (record and op.vjp is None and op.vjp_all is None)):
+            return op.formula(*[None if args[i] == NULL else <object>args[i] for i in range(n)],
+                              *op.decode(at))
+        if op.mutates:
+            return run_mutating(op, args, n, ins, at, bits, backend)
+        if op.kernel[backend] == NULL and not op.view:
+            return HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i]
+                                                for i in range(n)]), op.decode(at))
+        out = Tensor.__new__(Tensor)
+        outs[0] = &out.v
+        if op.nout > 1:
+            rest = []
+            for i in range(1, op.nout):
+                t = Tensor.__new__(Tensor)
+                rest.append(t)
+                outs[i] = &t.v
+        call.compute, call.needs_copy = op.result_class, 0
+        op.rule(ins, n, outs, at, &call, op.name)
+        if op.view:
+            return finish_view(op, args, n, at, &call, out, record)
+        for i in range(op.nout):
+            t = out if i == 0 else <Tensor>rest[i - 1]
+            t.v.backend, t.v.index = backend, index
+            give_storage(t, op.name)
+            work += t.v.size
+        for i in range(n):
+            work += ins[i].size
+        rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
+        if rc:
+            raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+    finally:
+        if ins != in_stack:
+            free(ins)
+    if record and category[out.v.dtype] >= 2 and not op.row.nondiff:
+        record_outputs(op, args, n, at, out, rest)
+    return out if rest is None else (out, *rest)
+
+
+cdef inline int launch(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
+                       tf_call *call, uint32_t bits, int backend, int64_t work) noexcept:
+    """Runs the kernel with its context, in flush mode where that is asked for."""
+    cdef int rc
+    cdef uint32_t csr = 0
+    call.ctx, call.mode = op.ctx[backend], TF_DETERMINISTIC if bits & DETERMINISTIC else 0
+    if call.mode:
+        csr = tf_csr_get()
+        tf_csr_set(csr | TF_FLUSH)
+    if work >= GIL_GRAIN:
+        with nogil:
+            rc = op.kernel[backend](ins, n, outs, at, call)
+    else:
+        rc = op.kernel[backend](ins, n, outs, at, call)
+    if call.mode:
+        tf_csr_set(csr)
+    return rc
+
+
+cdef int record_outputs(Op op, PyObject **args, int n, const tf_attrs *at, Tensor out, list rest) except -1:
+    cdef Node node = make_node(op, args, n)
+    cdef int i
+    keep_shapes(node, args, n, out)
+    finish_node(node, at, out, rest)
+    out.node, out.needs = node, True
+    if rest is not None:
+        for i in range(len(rest)):
+            if category[(<Tensor>rest[i]).v.dtype] >= 2:
+                (<Tensor>rest[i]).node, (<Tensor>rest[i]).needs = node, True
+                (<Tensor>rest[i]).out_nr = i + 1
+    return 0
+
+
+cdef object finish_view(Op op, PyObject **args, int n, const tf_attrs *at, tf_call *call,
+                        Tensor out, bint record):
+    cdef Tensor x = <Tensor>args[0]
+    if call.needs_copy:
+        if not op.row.copies:
+            raise RuntimeError(f"{op.name}: shape {shape_tuple(&x.v)} with strides "
+                               f"{x.stride()} cannot be viewed as {shape_tuple(&out.v)}; use reshape")
+        return op(OPS["contiguous_copy"](x), *op.decode(at))
+    settle(&out.v)
+    out.storage = x.storage
+    out.base = x if x.base is None else x.base
+    out.synced = x.storage.version
+    out.inference = x.inference
+    if record:
+        record_outputs(op, args, n, at, out, None)
+    return out
+
+
+cdef int bump(Tensor t) except -1:
+    t.storage.version += 1
+    return 0
+
+
+cdef int check_writable(Tensor x, str name, uint32_t bits) except -1:
+    if x.v.flags & TF_READONLY or x.storage.readonly:
+        raise RuntimeError(f"{name}: input lies in read-only memory; write to a clone()")
+    if overlaps_itself(&x.v):
+        raise RuntimeError(f"{name}: input is a view of shape {shape_tuple(&x.v)} with strides {x.stride()} in which "
+                           "elements share memory; clone() it before writing")
+    if bits & GRAD and x.needs:
+        if x.base is not None:
+            sync_view(x)
+        if x.node is None:
+            raise RuntimeError(f"{name}: input is a leaf that requires grad; write under tinyfin.no_grad(), "
+                               "or to a clone()")
+        if x.base is not None and x.base.needs and x.base.node is None:
+            raise RuntimeError(f"{name}: input is a view of a leaf that requires grad; write under "
+                               "tinyfin.no_grad(), or to a clone()")
+    return 0
+
+
+cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, const tf_attrs *at,
+                         uint32_t bits, int backend):
+    """Rows that write some of their inputs: random fills, optimizer steps."""
+    cdef tf_call call
+    cdef int i, rc
+    cdef int64_t work = 0
+    cdef tf_view *outs[1]
+    outs[0] = NULL
+    for i in range(n):
+        work += ins[i].size
+        if op.mutates[i] and args[i] != NULL:
+            check_writable(<Tensor>args[i], op.name, bits)
+    if op.kernel[backend] == NULL:
+        return HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i]
+                                            for i in range(n)]), op.decode(at))
+    call.compute = op.result_class
+    if op.rule != NULL:
+        op.rule(ins, n, outs, at, &call, op.name)
+    rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
+    if rc:
+        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+    for i in range(n):
+        if op.mutates[i] and args[i] != NULL:
+            bump(<Tensor>args[i])
+            if bits & GRAD and (<Tensor>args[i]).needs:
+                set_history(<Tensor>args[i], make_node(OPS["zero_gradient"], args, 1), 0)
+    return <object>args[0]
+
+
+cdef bint shares_oddly(const tf_view *x, const tf_view *out) noexcept nogil:
+    """Whether x overlaps out without being the very same window."""
+    cdef int64_t lo1, hi1, lo2, hi2
+    cdef int i
+    if x.data == out.data and same_shape(x, out):
+        for i in range(x.ndim):
+            if x.shape[i] > 1 and x.strides[i] != out.strides[i]:
+                return True
+        return x.dtype != out.dtype
+    if x.size == 0 or out.size == 0:
+        return False
+    extent(x, &lo1, &hi1)
+    extent(out, &lo2, &hi2)
+    return x.offset + lo1 <= out.offset + hi2 and out.offset + lo2 <= x.offset + hi1
+
+
+cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
+    """x.op_(...): the plain operation's result written over x, and its history taken over."""
+    cdef Op plain = op.plain
+    cdef Tensor x
+    cdef Node node = None
+    cdef bint record = False
+    cdef int i
+    if args[0] == NULL or not isinstance(<object>args[0], Tensor):
+        raise bad_argument(op, 0, None if args[0] == NULL else <object>args[0])
+    x = <Tensor>args[0]
+    check_writable(x, op.name, bits)
+    if bits & GRAD:
+        for i in range(n):
+            if args[i] != NULL and isinstance(<object>args[i], Tensor) and (<Tensor>args[i]).needs:
+                record = True
+    if record and plain.vjp is None and plain.vjp_all is None:
+        return HOOKS["inplace_formula"](op, x, plain(*[None if args[i] == NULL else <object>args[i]
+                                                       for i in range(n)], *plain.decode(at)))
+    if record:
+        node = make_node(plain, args, n)
+        keep_shapes(node, args, n, x)
+    if plain.elementwise and plain.kernel[x.v.backend] != NULL:
+        write_elementwise(op, args, n, x, at, bits)
+    else:
+        old = set_mode(0, GRAD)
+        try:
+            r = run(plain, args, n, at, bits & ~<uint32_t>GRAD)
+            check_fits(op.name, &(<Tensor>r).v, &x.v)
+            copy_data(x, <Tensor>r, bits)
+        finally:
+            set_mode(old, GRAD)
+    bump(x)
+    if record:
+        finish_node(node, at, x, None)
+        set_history(x, node, 0)
+    return x
+
+
+cdef int check_fits(str name, const tf_view *r, const tf_view *x) except -1:
+    if not same_shape(r, x):
+        raise RuntimeError(f"{name}: the result has shape {shape_tuple(r)}, the tensor written to {shape_tuple(x)}")
+    if category[r.dtype] > category[x.dtype]:
+        raise RuntimeError(f"{name}: the result has dtype {dtype_object(r.dtype)}, which cannot be cast to the "
+                           f"tensor's {dtype_object(x.dtype)}")
+    return 0
+
+
+cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_attrs *at, uint32_t bits) except -1:
+    cdef const tf_view *ins[MAX_ARGS]
+    cdef tf_view *outs[1]
+    cdef tf_view numbers[4]
+    cdef tf_view result
+    cdef int64_t slots[4]
+    cdef tf_call call
+    cdef int i, used = 0, rc
+    cdef list copies = []
+    cdef Tensor t
+    for i in range(n):
+        if args[i] != NULL and isinstance(<object>args[i], Tensor):
+            t = <Tensor>args[i]
+            if t.v.backend != x.v.backend or t.v.index != x.v.index:
+                raise HOOKS["mixed_devices"](op.name, [x, t])
+            if t.storage is x.storage and shares_oddly(&t.v, &x.v):
+                t = copy_of(t, t.v.dtype)
+                copies.append(t)
+            ins[i] = &t.v
+        elif args[i] != NULL and used < 4 and wrap_number(<object>args[i], &numbers[used], &slots[used]):
+            ins[i] = &numbers[used]
+            used += 1
+        else:
+            raise bad_argument(op, i, None if args[i] == NULL else <object>args[i])
+    outs[0] = &result
+    call.compute = op.plain.result_class
+    op.plain.rule(ins, n, outs, at, &call, op.name)
+    check_fits(op.name, &result, &x.v)
+    outs[0] = &x.v
+    rc = launch(op.plain, ins, n, outs, at, &call, bits, x.v.backend, x.v.size)
+    if rc:
+        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+    return 0
+
+
+cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
+    """Elements of src, which broadcasts, into x; no history."""
+    cdef Op op = OPS["cast"]
+    cdef const tf_view *ins[1]
+    cdef tf_view *outs[1]
+    cdef tf_call call
+    cdef int rc
+    ins[0], outs[0] = &src.v, &x.v
+    rc = launch(op, ins, 1, outs, &NO_ATTRS, &call, bits, x.v.backend, x.v.size)
+    if rc:
+        raise HOOKS["kernel_error"]("copy_", rc, [call.detail[i] for i in range(4)])
+    return 0
+
+
+cdef Tensor copy_of(Tensor x, int dtype):
+    """A dense copy without history."""
+    cdef Tensor t = new_tensor(x.v.ndim, x.v.shape, dtype, x.v.backend, x.v.index, "copy")
+    copy_data(t, x, tf_mode_here()[0])
+    return t
+
+
+def assign(Tensor x, src):
+    """x.copy_(src): src broadcasts, is cast, and passes its gradient on."""
+    cdef tf_view number
+    cdef int64_t slot
+    cdef Tensor t
+    cdef Node node = None
+    cdef uint32_t bits = tf_mode_here()[0]
+    cdef PyObject *args[2]
+    if not isinstance(src, Tensor):
+        if not wrap_number(src, &number, &slot):
+            raise TypeError(f"copy_: src is {src!r} of type {type(src).__name__}, expected a Tensor or a number")
+        t = Tensor.__new__(Tensor)
+        t.v = number
+        t.storage = allocate(8, TF_CPU, 0, "copy_")
+        (<int64_t *>t.storage.data)[0] = slot
+        t.v.data, t.v.flags = t.storage.data, TF_CONTIGUOUS
+        src = t
+    if bits & SLOW:
+        r = HOOKS["slow"](OPS["assign"], (x, src), (), bits)
+        if r is not NotImplemented:
+            return r
+    t = src
+    check_writable(x, "copy_", bits)
+    if t.v.backend != x.v.backend or t.v.index != x.v.index:
+        t = HOOKS["to_device_of"](t, x)
+    HOOKS["check_expands"]("copy_", shape_tuple(&t.v), shape_tuple(&x.v))
+    if t.storage is x.storage and shares_oddly(&t.v, &x.v):
+        t = OPS["contiguous_copy"](t)
+    if bits & GRAD and (x.needs or t.needs) and category[x.v.dtype] >= 2:
+        args[0], args[1] = <PyObject *>x, <PyObject *>t
+        node = make_node(OPS["assign"], args, 2)
+        keep_shapes(node, args, 2, x)
+    copy_data(x, t, bits)
+    bump(x)
+    if node is not None:
+        finish_node(node, &NO_ATTRS, x, None)
+        set_history(x, node, 0)
+    return x
+
+
+cdef int do_nothing(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+                    tf_call *call) noexcept nogil:
+    return TF_OK
+
+
+def empty_kernel():
+    """A kernel that leaves its output as it is: for the backend that computes nothing."""
+    return kernel_capsule(do_nothing)
+
+
+def empty_tensor(shape, DType dtype not None, int backend, int index, str label="empty"):
+    """An uninitialised tensor."""
+    cdef int64_t sizes[8]
+    cdef int i, n = len(shape)
+    if n > TF_MAXDIM:
+        raise ValueError(f"{label}: {n} dimensions asked for, at most {TF_MAXDIM} are supported")
+    if dtype.id >= TF_C64:
+        raise NotImplementedError(f"{label}: dtype {dtype} is reserved, no kernel takes it yet")
+    for i in range(n):
+        sizes[i] = shape[i]
+        if sizes[i] < 0:
+            raise RuntimeError(f"{label}: size {sizes[i]} in dimension {i} of {tuple(shape)} is negative")
+    return new_tensor(n, sizes, dtype.id, backend, index, label)

@@ -1,0 +1,66 @@
+"""Device: where a tensor's elements are. Which backends exist is `backends/base.py`'s to know."""
+
+SLOTS = {"cpu": 0, "null": 1, "vulkan": 2, "opengl": 3}
+"""Device types and the slots of their kernels; 8 to 15 belong to third parties."""
+
+NAMES = {slot: name for name, slot in SLOTS.items()}
+MADE = {}
+
+
+class Device:
+    """A device type and the number of the device: `cpu`, `vulkan:1`.
+
+    >>> Device("cpu").type
+    'cpu'
+    """
+
+    __slots__ = ("type", "index", "slot")
+
+    def __init__(self, spec, index=None):
+        if isinstance(spec, Device):
+            spec, index = spec.type, spec.index
+        if not isinstance(spec, str):
+            raise TypeError(f"device: got {spec!r} of type {type(spec).__name__}, expected a string such as 'cpu'")
+        kind, colon, number = spec.partition(":")
+        if colon:
+            if index is not None:
+                raise ValueError(f"device: the number is given twice, in {spec!r} and as {index}")
+            if not number.isdigit():
+                raise RuntimeError(f"device: {spec!r} is not valid, expected a form such as 'cpu' or 'vulkan:1'")
+            index = int(number)
+        kind = "cpu" if kind == "blas" else kind
+        if kind not in SLOTS:
+            raise RuntimeError(f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}")
+        if index is not None and not 0 <= index < 256:
+            raise ValueError(f"device: index {index} is out of range 0 to 255")
+        self.type, self.index, self.slot = kind, index, SLOTS[kind]
+
+    def __eq__(self, other):
+        if not isinstance(other, Device):
+            return NotImplemented
+        return self.slot == other.slot and (self.index or 0) == (other.index or 0)
+
+    def __hash__(self):
+        return hash((self.slot, self.index or 0))
+
+    def __repr__(self):
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return Device, (str(self),)
+
+
+def device_object(slot, index):
+    """The device of a kernel slot and number; the same object every time."""
+    key = (slot, index)
+    if key not in MADE:
+        MADE[key] = Device(NAMES[slot], None if slot == 0 else index)
+    return MADE[key]
+
+
+def add_device_type(name, slot):
+    """Enters a third party's device type."""
+    SLOTS[name], NAMES[slot] = slot, name

@@ -1,0 +1,140 @@
+"""Basic indexing keys, reading elements, the buffer protocol. Part of tensor.pyx."""
+
+cdef int wrap_axis(object dim, int ndim, str op) except -1:
+    cdef Py_ssize_t d = dim
+    if d < -ndim or d >= ndim:
+        raise IndexError(f"{op}: dim {d} is out of range for a tensor of {ndim} dimensions")
+    return <int>(d + ndim if d < 0 else d)
+
+
+cdef bint is_integer(object item):
+    return PyIndex_Check(item) and item is not True and item is not False and not isinstance(item, Tensor)
+
+
+cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
+    """Integers, slices, None and Ellipsis to a view's spec; 1 where the key needs more than a view."""
+    cdef tuple items = key if type(key) is tuple else (key,)
+    cdef int ndim = x.v.ndim, axis = 0, k = 0, taken = 0, dots = 0
+    cdef Py_ssize_t start, stop, step, size
+    cdef int64_t fresh = 0
+    for item in items:
+        if type(item) is slice or is_integer(item):
+            taken += 1
+        elif item is Ellipsis:
+            dots += 1
+        elif item is not None:
+            return 1
+    if dots > 1:
+        raise IndexError("index: an index can only have a single ellipsis ('...')")
+    if taken > ndim:
+        raise IndexError(f"index: too many indices: {taken} for a tensor of {ndim} dimensions")
+    for item in items:
+        if item is None:
+            if k > 30:
+                raise ValueError("index: too many new dimensions")
+            fresh |= 1 << k
+            k += 1
+        elif item is Ellipsis:
+            for _ in range(ndim - taken):
+                full_axis(x, at, axis)
+                axis += 1
+                k += 1
+        elif type(item) is slice:
+            PySlice_Unpack(item, &start, &stop, &step)
+            size = PySlice_AdjustIndices(x.v.shape[axis], &start, &stop, step)
+            at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = start, step, size
+            axis += 1
+            k += 1
+        else:
+            start = item
+            size = x.v.shape[axis]
+            if start < -size or start >= size:
+                raise IndexError(f"index: index {start} is out of range for dim {axis} of size {size}")
+            at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = start + size if start < 0 else start, 0, -1
+            axis += 1
+    while axis < ndim:
+        full_axis(x, at, axis)
+        axis += 1
+    at.i[24] = fresh
+    for axis in range(ndim, 8):
+        at.i[3 * axis] = at.i[3 * axis + 1] = at.i[3 * axis + 2] = 0
+    return 0
+
+
+cdef inline void full_axis(Tensor x, tf_attrs *at, int axis) noexcept:
+    at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = 0, 1, x.v.shape[axis]
+
+
+cdef float half_to_float(uint16_t h) noexcept nogil:
+    """float16 to float32, by integers."""
+    cdef uint32_t s = (<uint32_t>h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 0x3ff, u
+    cdef float f
+    if e == 0:
+        f = <float>m * 5.9604644775390625e-8
+        memcpy(&u, &f, 4)
+        u |= s
+    else:
+        u = s | ((0x7f800000 if e == 31 else (e + 112) << 23) | (m << 13))
+    memcpy(&f, &u, 4)
+    return f
+
+
+cdef object read_element(const tf_view *v, const char *p):
+    """One element as a Python number."""
+    cdef uint32_t u
+    cdef float f
+    cdef int d = v.dtype
+    if d == TF_F32:
+        return (<const float *>p)[0]
+    if d == TF_I64:
+        return (<const int64_t *>p)[0]
+    if d == TF_BOOL:
+        return p[0] != 0
+    if d == TF_F64:
+        return (<const double *>p)[0]
+    if d == TF_I32:
+        return (<const int32_t *>p)[0]
+    if d == TF_U8:
+        return (<const uint8_t *>p)[0]
+    if d == TF_I8:
+        return (<const int8_t *>p)[0]
+    if d == TF_I16:
+        return (<const int16_t *>p)[0]
+    if d == TF_F16:
+        return half_to_float((<const uint16_t *>p)[0])
+    if d == TF_BF16:
+        u = <uint32_t>(<const uint16_t *>p)[0] << 16
+        memcpy(&f, &u, 4)
+        return f
+    raise NotImplementedError(f"item: dtype {dtype_object(d)} is reserved")
+
+
+cdef const char **FORMATS = [b"?", b"B", b"b", b"h", b"i", b"q", b"e", NULL, b"f", b"d"]
+
+
+cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
+    """PEP 3118: shape and strides in bytes live in one block that the release frees."""
+    cdef Py_ssize_t *numbers
+    cdef int i, item = tf_itemsize[t.v.dtype]
+    cdef bint readonly = t.storage.readonly or t.v.flags & TF_READONLY
+    if t.v.backend != TF_CPU:
+        raise BufferError(f"buffer: the tensor is on {t.device}; use cpu()")
+    if t.v.dtype >= TF_C64 or FORMATS[t.v.dtype] == NULL:
+        raise BufferError(f"buffer: {t.dtype} has no buffer format; convert with float()")
+    if readonly and flags & PyBUF_WRITABLE:
+        raise BufferError("buffer: the tensor's memory is read-only")
+    if not flags & PyBUF_STRIDES == PyBUF_STRIDES and not t.v.flags & TF_CONTIGUOUS:
+        raise BufferError("buffer: the tensor is not contiguous and strides were not asked for")
+    numbers = <Py_ssize_t *>malloc(2 * 8 * sizeof(Py_ssize_t))
+    for i in range(t.v.ndim):
+        numbers[i] = t.v.shape[i]
+        numbers[8 + i] = t.v.strides[i] * item
+    b.buf, b.len, b.itemsize, b.readonly = t.v.data, t.v.size * item, item, readonly
+    b.format = <char *>FORMATS[t.v.dtype] if flags & PyBUF_FORMAT else NULL
+    b.ndim = t.v.ndim
+    b.shape = numbers if flags & PyBUF_ND else NULL
+    b.strides = numbers + 8 if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    b.suboffsets = NULL
+    b.internal = numbers
+    b.obj = t
+    return 0

@@ -1,0 +1,229 @@
+"""Node: what is recorded of a call, and how views follow writes. Part of tensor.pyx."""
+
+cdef list PENDING = []
+cdef bint DRAINING = False
+
+
+@cython.final
+@cython.freelist(256)
+cdef class Node:
+    """One recorded call: operation, attributes, edges to what made its inputs, saved tensors."""
+
+    def __dealloc__(self):
+        # Long chains are freed in a loop, not by recursion: edges and saved tensors go to a list.
+        global DRAINING
+        free(self.versions)
+        free(self.at)
+        if self.edges is None and self.saved is None:
+            return
+        PENDING.append(self.edges)
+        PENDING.append(self.saved)
+        self.edges = self.saved = None
+        if not DRAINING:
+            DRAINING = True
+            while PENDING:
+                PENDING.pop()
+            DRAINING = False
+
+    @property
+    def next_functions(self):
+        """((node or leaf, output number), ...) as the walk follows them."""
+        if self.edges is None:
+            return ()
+        return tuple([(e, self.outs[i]) for i, e in enumerate(self.edges)])
+
+    def name_(self):
+        """The operation's name."""
+        return self.name if self.op is None else self.op.name
+
+    def __repr__(self):
+        return f"<Node {self.name_()}>"
+
+    def register_hook(self, fn):
+        """Calls fn(grad_inputs, grad_outputs) when the walk has passed this node."""
+        if self.hooks is None:
+            self.hooks = []
+        self.hooks.append(fn)
+
+
+cdef Node make_node(Op op, PyObject **args, int n):
+    """Edges, dtypes and shapes of the inputs; saved inputs with their versions."""
+    global SEQUENCE
+    cdef Node node = Node.__new__(Node)
+    cdef Tensor t
+    cdef int i
+    cdef list edges = [None] * n
+    cdef list saved = None
+    cdef uint8_t outs[MAX_ARGS]
+    cdef uint8_t dtypes[MAX_ARGS]
+    SEQUENCE += 1
+    node.seq, node.op, node.nout = SEQUENCE, op, op.nout
+    if n > MAX_ARGS:
+        return make_wide_node(node, args, n)
+    for i in range(n):
+        outs[i] = 0
+        dtypes[i] = 255
+        if args[i] == NULL or not isinstance(<object>args[i], Tensor):
+            continue
+        t = <Tensor>args[i]
+        dtypes[i] = t.v.dtype
+        if t.needs:
+            if t.base is not None:
+                sync_view(t)
+            if t.node is not None:
+                edges[i], outs[i] = t.node, t.out_nr
+            else:
+                edges[i] = t
+    node.edges = tuple(edges)
+    node.outs, node.dtypes = outs[:n], dtypes[:n]
+    if op is not None and op.save_any:
+        saved = [None] * (n + op.nout)
+        node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
+        for i in range(n):
+            if args[i] != NULL and op.save_inputs[min(i, op.nin - 1)]:
+                saved[i] = <object>args[i]
+                if isinstance(saved[i], Tensor):
+                    node.versions[i] = (<Tensor>saved[i]).storage.version
+        node.saved = tuple(saved)
+    return node
+
+
+cdef Node make_wide_node(Node node, PyObject **args, int n):
+    """A node of many inputs (cat): edges and shapes only."""
+    cdef list edges = [], outs = [], dtypes = []
+    cdef Tensor t
+    for i in range(n):
+        t = <Tensor>args[i]
+        if t.needs and t.base is not None:
+            sync_view(t)
+        edges.append(None if not t.needs else (t if t.node is None else t.node))
+        outs.append(t.out_nr if t.needs and t.node is not None else 0)
+        dtypes.append(t.v.dtype)
+    node.edges, node.outs, node.dtypes = tuple(edges), bytes(outs), bytes(dtypes)
+    return node
+
+
+cdef int keep_shapes(Node node, PyObject **args, int n, Tensor out) except -1:
+    """Input shapes, kept only where a rule asks or broadcasting must be undone."""
+    cdef int i
+    cdef bint odd = node.op.saves_shapes
+    cdef Tensor t
+    node.first_ndim, node.first_dtype = out.v.ndim, out.v.dtype
+    memcpy(node.first_shape, out.v.shape, sizeof(out.v.shape))
+    if not odd:
+        for i in range(n):
+            if node.edges[i] is not None and not same_shape(&(<Tensor>args[i]).v, &out.v):
+                odd = True
+    if odd:
+        node.shapes = tuple([shape_tuple(&(<Tensor>args[i]).v) if args[i] != NULL and
+                             isinstance(<object>args[i], Tensor) else () for i in range(n)])
+    return 0
+
+
+cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) except -1:
+    """Attributes and saved results."""
+    cdef Op op = node.op
+    cdef int n, k
+    cdef list saved
+    if op.has_attrs:
+        node.at = <tf_attrs *>malloc(sizeof(tf_attrs))
+        memcpy(node.at, at, sizeof(tf_attrs))
+    if op.save_y:
+        saved = list(node.saved)
+        n = len(saved) - op.nout
+        for k in range(op.nout):
+            t = first if k == 0 else <Tensor>rest[k - 1]
+            saved[n + k] = alias_of(t)
+            node.versions[n + k] = (<Tensor>t).storage.version
+        node.saved = tuple(saved)
+    if op.nout > 1:
+        node.out_meta = tuple([(shape_tuple(&(<Tensor>t).v), dtype_object((<Tensor>t).v.dtype))
+                               for t in [first] + rest])
+    if tf_mode_here()[0] & ANOMALY:
+        node.trace = HOOKS["trace"]()
+    return 0
+
+
+cdef int sync_view(Tensor t) except -1:
+    """A view whose base was written after it was made takes its history from the base again."""
+    cdef Node node
+    cdef Tensor b = t.base
+    if t.synced == t.storage.version or b.node is None:
+        return 0
+    t.node = strided_node(b, t)
+    t.out_nr = 0
+    t.synced = t.storage.version
+    return 0
+
+
+cdef Node strided_node(Tensor b, Tensor t):
+    cdef PyObject *args[1]
+    cdef tf_attrs at
+    cdef Node node
+    cdef int i
+    args[0] = <PyObject *>b
+    memset(&at, 0, sizeof(at))
+    at.i[0] = at.i[9] = t.v.ndim
+    for i in range(t.v.ndim):
+        at.i[1 + i], at.i[10 + i] = t.v.shape[i], t.v.strides[i]
+    at.i[18] = t.v.offset
+    at.i[19] = b.v.ndim
+    for i in range(b.v.ndim):
+        at.i[20 + i] = b.v.strides[i]
+    at.i[28] = b.v.offset
+    node = make_node(OPS["as_strided_view"], args, 1)
+    keep_shapes(node, args, 1, t)
+    finish_node(node, &at, t, None)
+    return node
+
+
+cdef int set_history(Tensor t, Node node, int out_nr) except -1:
+    """What made t's present value is `node`; for a view, the base's history changes with it."""
+    cdef Tensor b = t.base
+    if b is None:
+        t.node, t.out_nr, t.needs = node, out_nr, True
+        return 0
+    b.node, b.out_nr = HOOKS["write_node"](b, t, node, out_nr), 0
+    b.needs = t.needs = True
+    t.node, t.out_nr = strided_node(b, t), 0
+    t.synced = t.storage.version
+    return 0
+
+
+def python_node(str name, backward, tuple inputs, tuple outputs):
+    """A node whose derivative is a Python function of the output gradients."""
+    global SEQUENCE
+    cdef PyObject *args[MAX_ARGS]
+    cdef Node node
+    cdef Tensor t
+    cdef int i, n = len(inputs)
+    cdef list edges = [], outs = []
+    node = Node.__new__(Node)
+    for x in inputs:
+        if not isinstance(x, Tensor) or not (<Tensor>x).needs:
+            edges.append(None)
+            outs.append(0)
+            continue
+        t = x
+        if t.base is not None:
+            sync_view(t)
+        edges.append(t if t.node is None else t.node)
+        outs.append(0 if t.node is None else t.out_nr)
+    SEQUENCE += 1
+    node.seq, node.name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
+    node.edges, node.outs = tuple(edges), bytes(outs)
+    node.dtypes = bytes([(<Tensor>x).v.dtype if isinstance(x, Tensor) else 255 for x in inputs])
+    node.shapes = tuple([shape_tuple(&(<Tensor>x).v) if isinstance(x, Tensor) else () for x in inputs])
+    node.out_meta = tuple([(shape_tuple(&(<Tensor>x).v), dtype_object((<Tensor>x).v.dtype)) for x in outputs])
+    if outputs:
+        t = outputs[0]
+        node.first_ndim, node.first_dtype = t.v.ndim, t.v.dtype
+        memcpy(node.first_shape, t.v.shape, sizeof(t.v.shape))
+    if tf_mode_here()[0] & ANOMALY:
+        node.trace = HOOKS["trace"]()
+    return node
+
+
+def attach(Tensor t, Node node, int out_nr):
+    """Makes `node` the history of t."""
+    set_history(t, node, out_nr)

@@ -1,0 +1,18 @@
+"""Storage and its pool for cimport."""
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef class Storage:
+    cdef char *data
+    cdef size_t nbytes, capacity
+    cdef readonly int64_t version
+    cdef object owner
+    cdef Py_buffer buf
+    cdef bint has_buffer, readonly, pooled
+    cdef uint8_t backend, index
+
+
+cdef Storage allocate(size_t nbytes, int backend, int index, str label)
+cdef Storage borrow(object owner, char *data, size_t nbytes, bint readonly)
+cdef Storage borrow_buffer(object exporter, bint writable)

@@ -1,0 +1,202 @@
+"""Storage: the bytes under tensors, from a caching pool or borrowed from someone else.
+
+The pool's lists are guarded by the GIL: allocation and release happen with it held.
+"""
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
+from libc.stdint cimport uint64_t
+
+from tinyfin.core.abi cimport *
+
+cdef extern from *:
+    """
+    #include <stdlib.h>
+    #include <string.h>
+    #ifdef __linux__
+    #include <sys/mman.h>
+    #endif
+    static void *tf_block_new(size_t n) {
+      size_t align = n >= (4u << 20) ? (2u << 20) : 64;
+      void *p = NULL;
+      if (posix_memalign(&p, align, (n + align - 1) / align * align)) return NULL;
+    #if defined(__linux__) && defined(MADV_HUGEPAGE)
+      if (align > 64) madvise(p, n, MADV_HUGEPAGE);   /* fewer page faults on first touch */
+    #endif
+      return p;
+    }
+    /* size classes: steps of 64 bytes up to 1 KiB, then eight to an octave */
+    static int tf_class_of(size_t n) {
+      if (n <= 1024) return n ? (int)((n + 63) / 64) : 1;
+      int top = 63 - __builtin_clzll(n - 1);
+      return 17 + (top - 10) * 8 + (int)(((n - 1) >> (top - 3)) & 7);
+    }
+    static size_t tf_class_bytes(int c) {
+      if (c <= 16) return (size_t)c * 64;
+      int top = (c - 17) / 8 + 10, sub = (c - 17) % 8;
+      return ((size_t)1 << top) + ((size_t)(sub + 1) << (top - 3));
+    }
+    #ifdef TF_CHECKED
+    #define TF_CACHING 0   /* sanitizers see every allocation */
+    #else
+    #define TF_CACHING 1
+    #endif
+    typedef struct tf_free_block { struct tf_free_block *next; } tf_free_block;
+    static tf_free_block *tf_free_lists[400];
+    static uint64_t tf_requests, tf_reused;
+    static size_t tf_live, tf_cached, tf_peak, tf_limit = (size_t)-1;
+    static size_t tf_cache_limit = (size_t)1 << 31;
+    static void tf_cache_empty(void) {
+      for (int c = 0; c < 400; c++)
+        for (tf_free_block *b; (b = tf_free_lists[c]); ) { tf_free_lists[c] = b->next; free(b); }
+      tf_cached = 0;
+    }
+    static void *tf_pool_get(int c) {
+      tf_free_block *b = tf_free_lists[c];
+      size_t n = tf_class_bytes(c);
+      tf_requests++;
+      if (b) { tf_free_lists[c] = b->next; tf_cached -= n; tf_reused++; }
+      else b = tf_block_new(n);
+      if (b) { tf_live += n; if (tf_live > tf_peak) tf_peak = tf_live; }
+      return b;
+    }
+    static void tf_pool_put(void *p, int c) {
+      size_t n = tf_class_bytes(c);
+      tf_live -= n;
+      if (!TF_CACHING || tf_cached + n > tf_cache_limit) { free(p); return; }
+      ((tf_free_block *)p)->next = tf_free_lists[c];
+      tf_free_lists[c] = p;
+      tf_cached += n;
+    }
+    """
+    void *tf_pool_get(int c) nogil
+    void tf_pool_put(void *p, int c) nogil
+    int tf_class_of(size_t n) nogil
+    size_t tf_class_bytes(int c) nogil
+    void tf_cache_empty() nogil
+    uint64_t tf_requests, tf_reused
+    size_t tf_live, tf_cached, tf_peak, tf_limit, tf_cache_limit
+
+cdef size_t LARGE = 1 << 20          # storages from here on are named in memory errors
+cdef size_t CHECKED_FROM = 16 << 20  # from here on the free memory is asked before allocating
+
+cdef dict LIVE = {}        # address of a large storage -> (bytes, operation that made it)
+cdef dict ALLOCATORS = {}  # backend slot -> function (bytes, device index) -> object owning the block
+
+
+cdef class Storage:
+    """Bytes shared by a tensor and its views, with a version that in-place writes raise."""
+
+    def __dealloc__(self):
+        if self.pooled:
+            if self.nbytes >= LARGE:
+                LIVE.pop(<size_t><void *>self.data, None)
+            tf_pool_put(self.data, tf_class_of(self.capacity))
+        elif self.has_buffer:
+            PyBuffer_Release(&self.buf)
+
+
+cdef Storage allocate(size_t nbytes, int backend, int index, str label):
+    cdef Storage s
+    cdef int c
+    if backend != TF_CPU:
+        return allocate_on_device(nbytes, backend, index)
+    if nbytes >= CHECKED_FROM or tf_live + nbytes > tf_limit:
+        check_free(nbytes, label)
+    s = Storage.__new__(Storage)
+    c = tf_class_of(nbytes)
+    s.data = <char *>tf_pool_get(c)
+    if s.data == NULL:
+        tf_cache_empty()
+        s.data = <char *>tf_pool_get(c)
+        if s.data == NULL:
+            refuse(nbytes, 0, label)
+    s.capacity = tf_class_bytes(c)
+    s.nbytes = nbytes
+    s.pooled = True
+    if nbytes >= LARGE:
+        LIVE[<size_t><void *>s.data] = (nbytes, label)
+    return s
+
+
+cdef Storage allocate_on_device(size_t nbytes, int backend, int index):
+    cdef Storage s = Storage.__new__(Storage)
+    s.owner = ALLOCATORS[backend](nbytes, index)
+    s.nbytes, s.backend, s.index = nbytes, backend, index
+    return s
+
+
+def set_allocator(int backend, allocator):
+    """Gives the core the allocator of a device backend: (bytes, index) -> owner of the block."""
+    ALLOCATORS[backend] = allocator
+
+
+cdef int check_free(size_t nbytes, str label) except -1:
+    """Refuses what cannot fit before anything is touched."""
+    from tinyfin.core.memory import available
+    cdef size_t free = available()
+    if tf_limit != <size_t>-1:
+        free = min(free, tf_limit - min(tf_limit, tf_live))
+    # cached blocks count as free: they are given back first
+    if nbytes > free and tf_cached:
+        tf_cache_empty()
+        free = available()
+        if tf_limit != <size_t>-1:
+            free = min(free, tf_limit - min(tf_limit, tf_live))
+    if nbytes > free:
+        refuse(nbytes, free, label)
+    return 0
+
+
+cdef int refuse(size_t nbytes, size_t free, str label) except -1:
+    from tinyfin.core.errors import out_of_memory
+    raise MemoryError(out_of_memory(label, nbytes, free, memory_stats(), list(LIVE.values())))
+
+
+def memory_stats():
+    """Counters of the host pool, in bytes: live, cached, peak, limit; requests and reused count blocks.
+
+    >>> import tinyfin
+    >>> sorted(tinyfin.memory_stats())
+    ['cached', 'limit', 'live', 'peak', 'requests', 'reused']
+    """
+    return {"live": tf_live, "cached": tf_cached, "peak": tf_peak, "requests": tf_requests,
+            "reused": tf_reused, "limit": None if tf_limit == <size_t>-1 else tf_limit}
+
+
+def empty_cache():
+    """Gives the pool's unused blocks back to the operating system."""
+    tf_cache_empty()
+
+
+def set_memory_limit(limit):
+    """Sets the most bytes that live tensors may hold on the host; None removes the limit."""
+    global tf_limit
+    if limit is None:
+        tf_limit = <size_t>-1
+        return
+    if not isinstance(limit, int) or limit < 0:
+        raise ValueError(f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0")
+    tf_limit = limit
+
+
+def reset_peak_memory_stats():
+    """Starts a new measurement of the peak."""
+    global tf_peak
+    tf_peak = tf_live
+
+
+cdef Storage borrow(object owner, char *data, size_t nbytes, bint readonly):
+    """A storage over bytes that `owner` keeps alive."""
+    cdef Storage s = Storage.__new__(Storage)
+    s.owner, s.data, s.nbytes, s.readonly = owner, data, nbytes, readonly
+    return s
+
+
+cdef Storage borrow_buffer(object exporter, bint writable):
+    """A storage over an object with the buffer protocol; strides are in `buf`."""
+    cdef Storage s = Storage.__new__(Storage)
+    cdef int flags = PyBUF_FORMAT | PyBUF_STRIDES
+    PyObject_GetBuffer(exporter, &s.buf, flags | PyBUF_WRITABLE if writable else flags)
+    s.has_buffer = True
+    s.data, s.nbytes, s.readonly = <char *>s.buf.buf, s.buf.len, s.buf.readonly
+    return s

@@ -1,0 +1,71 @@
+"""Tensor, Node, Op and the call for cimport."""
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from tinyfin.core.abi cimport tf_attrs, tf_call, tf_kernel, tf_view
+from tinyfin.core.infer cimport tf_rule
+from tinyfin.core.storage cimport Storage
+
+cdef enum:                       # bits of the calling thread's mode word
+    GRAD = 1, INFERENCE = 2, DETERMINISTIC = 4
+    FORWARD = 16, VMAP = 32, CAPTURE = 64, AUTOCAST = 128
+    CHECK = 256, PROFILE = 512, ANOMALY = 1024, READY = 1 << 30
+    SLOW = 16 | 32 | 64 | 128 | 256 | 512
+
+cdef class Tensor:
+    cdef tf_view v
+    cdef Storage storage
+    cdef Node node                # what made it; None for leaves
+    cdef readonly Tensor base     # the tensor this is a view of
+    cdef object grad_slot         # accumulated gradient of a leaf, or of one that retains it
+    cdef object extra             # dict of rare things: hooks, tangent, name ...
+    cdef int64_t synced           # storage version for which `node` is right (views)
+    cdef uint8_t out_nr
+    cdef bint needs, retains, inference
+    cdef object __weakref__
+
+cdef class Node:
+    cdef readonly Op op
+    cdef readonly uint64_t seq
+    cdef tuple edges, shapes, saved, out_meta
+    cdef bytes outs, dtypes
+    cdef int64_t *versions
+    cdef tf_attrs *at
+    cdef readonly object backward, trace, hooks, name
+    cdef public list watchers     # (output number, function) called with that output's gradient
+    cdef bint freed
+    cdef int64_t first_shape[8]
+    cdef uint8_t first_ndim, first_dtype
+    cdef int nout
+
+cdef class Rule:
+    cdef readonly object fn
+    cdef bytes codes               # where each parameter comes from
+    cdef int constant              # 0: call fn; see Rule
+
+cdef class Op:
+    cdef void *vectorcall
+    cdef readonly str name, doc, family
+    cdef tf_rule rule
+    cdef tf_kernel kernel[16]
+    cdef const void *ctx[16]
+    cdef readonly int nin, nout, result_class, index
+    cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
+    cdef readonly object row, formula, vjp_all, jvp, batch
+    cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates
+    cdef tuple save_inputs
+    cdef bint save_any, save_y, saves_shapes
+    cdef readonly Op plain         # of an in-place twin: the op it is the twin of
+    cdef tuple decode(self, const tf_attrs *at)
+
+cdef uint32_t *mode_word() noexcept
+cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, int index, str label)
+cdef Tensor alias_of(Tensor x)
+cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
+cdef tuple shape_tuple(const tf_view *v)
+cdef int bump(Tensor t) except -1
+cdef int set_history(Tensor t, Node node, int out_nr) except -1
+cdef Node make_node(Op op, PyObject **args, int n)
+cdef int sync_view(Tensor t) except -1
+cdef dict OPS
+cdef dict HOOKS

@@ -1,0 +1,261 @@
+"""Tensors made from nothing, from Python numbers and from other libraries' arrays."""
+
+from tinyfin.backends.base import place
+from tinyfin.core import dtype as dt
+from tinyfin.core import exchange, tensor
+from tinyfin.ops.table import offer
+
+Tensor = tensor.Tensor
+
+
+def sizes_of(name, args):
+    """A shape given as separate integers or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = args[0]
+    shape = []
+    for s in args:
+        try:
+            shape.append(s.__index__())
+        except AttributeError:
+            raise TypeError(f"{name}: size is {s!r}, expected integers") from None
+    return tuple(shape)
+
+
+def make(name, shape, dtype, device, requires_grad=False):
+    """An uninitialised tensor of a checked shape."""
+    dtype = dt.get_default_dtype() if dtype is None else as_dtype(name, dtype)
+    out = tensor.empty_tensor(shape, dtype, *place(device), name)
+    return out.requires_grad_() if requires_grad else out
+
+
+def as_dtype(name, value):
+    """A dtype object from a dtype or Python's float, int, bool."""
+    if isinstance(value, dt.DType):
+        return value
+    known = {float: dt.get_default_dtype(), int: INT64, bool: BOOL}
+    if value in known:
+        return known[value]
+    raise TypeError(f"{name}: dtype is {value!r}, expected a tinyfin dtype such as tinyfin.float32")
+
+
+INT64, BOOL = dt.all_dtypes()["int64"], dt.all_dtypes()["bool"]
+
+
+def fill(out, value):
+    """Writes one number everywhere, without history."""
+    old = tensor.set_mode(0, 1)
+    try:
+        tensor.assign(out, value)
+    finally:
+        tensor.set_mode(old, 1)
+    return out
+
+
+def filled(name, shape, value, dtype, device, requires_grad):
+    """A tensor of one value."""
+    out = fill(make(name, shape, dtype, device), value)
+    return out.requires_grad_() if requires_grad else out
+
+
+def empty(*size, dtype=None, device=None, requires_grad=False):
+    """A tensor with whatever bytes were there.
+
+    >>> import tinyfin
+    >>> tinyfin.empty(2, 3).shape
+    tinyfin.Size([2, 3])
+    """
+    return make("empty", sizes_of("empty", size), dtype, device, requires_grad)
+
+
+def zeros(*size, dtype=None, device=None, requires_grad=False):
+    """A tensor of zeros.
+
+    >>> import tinyfin
+    >>> tinyfin.zeros(2).tolist()
+    [0.0, 0.0]
+    """
+    return filled("zeros", sizes_of("zeros", size), 0, dtype, device, requires_grad)
+
+
+def ones(*size, dtype=None, device=None, requires_grad=False):
+    """A tensor of ones.
+
+    >>> import tinyfin
+    >>> tinyfin.ones(2).tolist()
+    [1.0, 1.0]
+    """
+    return filled("ones", sizes_of("ones", size), 1, dtype, device, requires_grad)
+
+
+def dtype_of_number(value):
+    """The dtype that a Python number brings."""
+    if isinstance(value, bool):
+        return BOOL
+    return INT64 if isinstance(value, int) else dt.get_default_dtype()
+
+
+def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """A tensor of one value; the dtype follows the value where not given.
+
+    >>> import tinyfin
+    >>> tinyfin.full((2,), 7).dtype
+    tinyfin.int64
+    """
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return filled("full", sizes_of("full", (size,) if isinstance(size, (tuple, list)) else (size,)),
+                  value, dtype or dtype_of_number(value), device, requires_grad)
+
+
+def like(name, value):
+    """A creation function that takes shape, dtype and device from a tensor."""
+
+    def function(input, *, dtype=None, device=None, requires_grad=False):
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}: input is {input!r}, expected a Tensor")
+        out = make(name, input.shape, dtype or input.dtype, device or input.device)
+        if value is not None:
+            fill(out, value)
+        return out.requires_grad_() if requires_grad else out
+
+    function.__name__ = function.__qualname__ = name
+    what = "uninitialised" if value is None else f"full of {value}s"
+    function.__doc__ = f"A tensor {what}, with the shape, dtype and device of `input` where not given."
+    return function
+
+
+empty_like, zeros_like, ones_like = like("empty_like", None), like("zeros_like", 0), like("ones_like", 1)
+
+
+def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """A tensor of one value, with the shape, dtype and device of `input` where not given."""
+    return filled("full_like", input.shape, fill_value, dtype or input.dtype, device or input.device, requires_grad)
+
+
+def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
+    """start, start + step, ... below end.
+
+    >>> import tinyfin
+    >>> tinyfin.arange(2, 8, 3).tolist()
+    [2, 5]
+    """
+    start, end = (0, start) if end is None else (start, end)
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if step == 0:
+        raise RuntimeError("arange: step is 0, expected a nonzero number")
+    if (end - start) * step < 0:
+        raise RuntimeError(f"arange: start {start}, end {end} and step {step} do not go together")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    if whole:
+        count = -(-(end - start) // step)
+    else:
+        count = (end - start) / step
+        if not count < 1 << 60:
+            raise RuntimeError(f"arange: start {start}, end {end}, step {step} is not a finite range")
+        count = int(-(-count // 1))
+    dtype = as_dtype("arange", dtype) if dtype is not None else INT64 if whole else dt.get_default_dtype()
+    if whole and not dtype.is_floating_point:
+        values = exchange.arange_int(count, start, step)
+    else:
+        values = exchange.arange_float(count, float(start), float(step))
+    out = move(values.to(dtype), device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
+    """`steps` numbers from start to end, both included.
+
+    >>> import tinyfin
+    >>> tinyfin.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    if not isinstance(steps, int) or steps < 0:
+        raise RuntimeError(f"linspace: steps is {steps!r}, expected an integer >= 0")
+    values = exchange.linspace(float(start), float(end), steps)
+    out = move(values.to(dtype or dt.get_default_dtype()), device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
+    """Ones on the diagonal, zeros elsewhere.
+
+    >>> import tinyfin
+    >>> tinyfin.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    out = zeros(n, n if m is None else m, dtype=dtype, device=device)
+    fill(out.diagonal(), 1)
+    return out.requires_grad_() if requires_grad else out
+
+
+def move(t, device):
+    """The tensor on `device`, or on the default one."""
+    slot, index = place(device)
+    return t if (slot, index) == (0, 0) else t.to(str(exchange.device_of(slot, index)))
+
+
+def tensor_(data, *, dtype=None, device=None, requires_grad=False):
+    """A tensor that copies numbers, nested sequences, arrays or tensors.
+
+    Args:
+        dtype: taken from the data where not given; Python floats become the default float type.
+
+    >>> import tinyfin
+    >>> tinyfin.tensor([[1, 2], [3, 4]]).shape
+    tinyfin.Size([2, 2])
+    """
+    wanted = None if dtype is None else as_dtype("tensor", dtype)
+    if isinstance(data, Tensor):
+        out = data.detach().clone()
+    elif hasattr(data, "__array_interface__") or isinstance(data, (memoryview, bytearray)):
+        out = exchange.from_buffer(data).clone()
+    else:
+        out = exchange.from_sequence(data, wanted)
+    if wanted is not None:
+        out = out.to(wanted)
+    out = move(out, device) if device is not None or not isinstance(data, Tensor) else out
+    return out.requires_grad_() if requires_grad else out
+
+
+def as_tensor(data, dtype=None, device=None):
+    """A tensor over the same memory where that is possible, else a copy."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device) if dtype or device else data
+    if hasattr(data, "__array_interface__"):
+        out = from_numpy(data)
+        return out.to(dtype=dtype, device=device) if dtype or device else out
+    return tensor_(data, dtype=dtype, device=device)
+
+
+def from_numpy(array):
+    """A tensor over a NumPy array's memory; on devices other than the CPU a copy.
+
+    >>> import numpy, tinyfin
+    >>> a = numpy.zeros(2, dtype="float32")
+    >>> tinyfin.from_numpy(a).add_(1).sum().item(), float(a[0])
+    (2.0, 1.0)
+    """
+    if not hasattr(array, "__array_interface__"):
+        raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
+    return move(exchange.from_buffer(array), None)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A one-dimensional tensor over an object's memory."""
+    out = exchange.from_raw(buffer, as_dtype("frombuffer", dtype), count, offset)
+    return out.requires_grad_() if requires_grad else out
+
+
+def zeros_of(shape, g):
+    """Zeros of a shape, with the dtype and device of g."""
+    return zeros(shape, dtype=g.dtype, device=g.device)
+
+
+def full_of(shape, value, g):
+    """One value in a shape, with the dtype and device of g."""
+    return filled("full", shape, value, g.dtype, g.device, False)
+
+
+offer("zeros_of", zeros_of)
+offer("full_of", full_of)
+tensor.install_hook("zeros", lambda shape, dtype, node: zeros(shape, dtype=dtype))
+tensor.install_hook("full", lambda shape, value, dtype, node: filled("full", shape, value, dtype, None, False))

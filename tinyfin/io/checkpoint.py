@@ -1,0 +1,341 @@
+"""Checkpoints: the whole state of a training run in one file, a safetensors file with JSON beside
+the tensors. Never pickle.
+
+The metadata holds `format`, `version`, `sha256` and `state`. `state` is the JSON tree of
+everything that is no tensor, in which a tensor stands as its name. `sha256` is taken over the
+whole file with the digest itself written as 64 zeros.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import tinyfin
+from tinyfin.io.atomic import write_atomically
+from tinyfin.io.raw import map_file
+from tinyfin.io.safetensors import SafetensorError, Writer, read_header, read_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+    from tinyfin import Tensor
+
+    Path = str | os.PathLike[str]
+
+FORMAT = "tinyfin-checkpoint"
+VERSION = 1
+_BLANK = "0" * 64
+_PARTS = ("model", "optimizer", "scheduler", "generator", "loader")
+# Keys that begin so mark what JSON has no form for.
+_MARK = "$"
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint cannot be read: the message says what is wrong with it and what can be done."""
+
+
+def save_checkpoint(
+    path: Path,
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    scheduler: Any = None,
+    generator: Any = None,
+    loader: Any = None,
+    user: Any = None,
+) -> None:
+    """Writes the state of a training run to one file, atomically: a killed process leaves the old
+    file or the new one.
+
+    Args:
+        model, optimizer, scheduler, loader: an object with `state_dict()`, or a dict of such
+            objects by name.
+        generator: a `Generator`, or True for the global one, or a dict of generators by name.
+        user: anything that JSON can hold: the epoch, the best score, settings.
+
+    Raises:
+        TypeError: a state holds something that is neither tensor nor plain data; the message says
+            where.
+        OSError: the file cannot be written; an old one is then untouched.
+
+    >>> import tempfile, tinyfin
+    >>> model = tinyfin.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_checkpoint(folder + "/run.ckpt", model=model, user={"epoch": 3})
+    ...     load_checkpoint(folder + "/run.ckpt", model=model)
+    {'epoch': 3}
+    """
+    given = {
+        "model": model,
+        "optimizer": optimizer,
+        "scheduler": scheduler,
+        "generator": generator,
+        "loader": loader,
+    }
+    tensors: dict[str, Tensor] = {}
+    tree: dict[str, Any] = {"user": _plain(user, "user")}
+    for part, x in given.items():
+        if x is not None:
+            state = _each(x, _generator_state if part == "generator" else _state_of)
+            tree[part] = _encode(state, part, tensors)
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    metadata = {"format": FORMAT, "version": str(VERSION), "sha256": _BLANK, "state": text}
+    writer = Writer(tensors, metadata)
+    write_atomically(path, lambda f: _write(writer, f))
+
+
+def _write(writer: Writer, f: BinaryIO) -> None:
+    """Writes the file with a blank digest, then the digest over it."""
+    from hashlib import sha256
+
+    digest = sha256(writer.header)
+    f.write(writer.header)
+    for chunk in writer.chunks():
+        digest.update(chunk)
+        f.write(chunk)
+    f.seek(_digest_at(writer.header))
+    f.write(digest.hexdigest().encode())
+
+
+def _digest_at(header: bytes) -> int:
+    """Where the digest stands in the file; the metadata come first, and `state`, which could hold
+    anything, after it.
+    """
+    key = b'"sha256":"'
+    at = header.find(key, 8)
+    return at + len(key) if at >= 0 else -1
+
+
+def _each(x: Any, state: Any) -> Any:
+    """The state of one object, or of each in a dict of them."""
+    if isinstance(x, dict):
+        return {"$each": {name: state(one) for name, one in x.items()}}
+    return state(x)
+
+
+def _state_of(x: Any) -> Any:
+    if not hasattr(x, "state_dict"):
+        raise TypeError(f"save_checkpoint: {type(x).__name__} has no state_dict()")
+    return x.state_dict()
+
+
+def _generator_state(g: Any) -> Any:
+    return tinyfin.get_rng_state() if g is True else g.get_state()
+
+
+def _plain(user: Any, where: str) -> Any:
+    """The user's data, if JSON gives it back unchanged but for tuples, which become lists."""
+    try:
+        return json.loads(json.dumps(user, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as e:
+        raise TypeError(f"save_checkpoint: {where} must be what JSON can hold: {e}") from e
+
+
+def _encode(x: Any, where: str, tensors: dict[str, Tensor]) -> Any:
+    """The JSON form of nested state; tensors are put into `tensors` under the path by which they
+    were reached.
+    """
+    if x is None or isinstance(x, (bool, str)):
+        return x
+    if isinstance(x, tinyfin.Tensor):
+        tensors[where] = x
+        return {"$tensor": where}
+    if isinstance(x, int):
+        return int(x)
+    if isinstance(x, float):
+        return float(x) if abs(x) < float("inf") else {"$float": repr(float(x))}
+    if isinstance(x, dict):
+        return _encode_dict(x, where, tensors)
+    if isinstance(x, (list, tuple)):
+        items = [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(x)]
+        return {"$tuple": items} if isinstance(x, tuple) else items
+    if isinstance(x, bytes):
+        return {"$bytes": x.hex()}
+    if isinstance(x, tinyfin.dtype):
+        return {"$dtype": str(x).rpartition(".")[2]}
+    if hasattr(x, "dtype") and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:
+        return _encode(x.item(), where, tensors)
+    raise TypeError(
+        f"save_checkpoint: {where} is a {type(x).__name__}; state must be tensors and plain data"
+    )
+
+
+def _encode_dict(x: dict[Any, Any], where: str, tensors: dict[str, Tensor]) -> Any:
+    pairs = [(k, _encode(v, f"{where}.{k}", tensors)) for k, v in x.items()]
+    if all(isinstance(k, str) and not k.startswith(_MARK) for k in x) or "$each" in x:
+        return dict(pairs)
+    return {"$dict": [[_encode(k, f"a key of {where}", tensors), v] for k, v in pairs]}
+
+
+def _decode(x: Any, tensor: Any) -> Any:
+    """State from its JSON form; `tensor` gives the tensor of a name."""
+    if isinstance(x, list):
+        return [_decode(v, tensor) for v in x]
+    if not isinstance(x, dict):
+        return x
+    if len(x) != 1 or not next(iter(x)).startswith(_MARK) or "$each" in x:
+        return {k: _decode(v, tensor) for k, v in x.items()}
+    ((kind, value),) = x.items()
+    if kind == "$tensor":
+        return tensor(value)
+    if kind == "$tuple":
+        return tuple(_decode(v, tensor) for v in value)
+    if kind == "$dict":
+        return {_decode(k, tensor): _decode(v, tensor) for k, v in value}
+    if kind == "$float":
+        return float(value)
+    if kind == "$bytes":
+        return bytes.fromhex(value)
+    return getattr(tinyfin, value)
+
+
+def load_checkpoint(
+    path: Path,
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    scheduler: Any = None,
+    generator: Any = None,
+    loader: Any = None,
+) -> Any:
+    """Reads a checkpoint into the objects given, and returns the `user` data saved with it.
+
+    The file is checked as a whole, and every part asked for must be in it, before the first object
+    is touched. Parts that are in the file and not asked for are left alone.
+
+    Args:
+        model, optimizer, scheduler, loader: an object with `load_state_dict()`, or a dict of such
+            objects by name.
+        generator: a `Generator`, or True for the global one, or a dict of generators by name.
+
+    Raises:
+        CheckpointError: the file is damaged, cut off, no checkpoint, from a later format, or lacks
+            a part.
+        FileNotFoundError: there is no such file.
+
+    >>> import tempfile, tinyfin
+    >>> a, b = tinyfin.nn.Linear(2, 1), tinyfin.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_checkpoint(folder + "/run.ckpt", model=a)
+    ...     load_checkpoint(folder + "/run.ckpt", model=b)
+    >>> bool((a.weight == b.weight).all())
+    True
+    """
+    given = {
+        "model": model,
+        "optimizer": optimizer,
+        "scheduler": scheduler,
+        "generator": generator,
+        "loader": loader,
+    }
+    buffer, header, tree = _open(path)
+    states = {}
+    for part, x in given.items():
+        if x is not None:
+            if part not in tree:
+                held = ", ".join(p for p in _PARTS if p in tree) or "nothing"
+                raise CheckpointError(
+                    f"{path} holds no {part}: it was saved with {held}. Leave {part} out, or "
+                    "use another file"
+                )
+            states[part] = _decode(tree[part], lambda name: read_tensor(buffer, header, name))
+            _check_names(path, part, x, states[part])
+    for part, state in states.items():
+        _restore(given[part], state, _set_generator if part == "generator" else _set_state)
+    return tree["user"]
+
+
+def _check_names(path: Path, part: str, x: Any, state: Any) -> None:
+    many = isinstance(state, dict) and "$each" in state
+    saved = sorted(state["$each"]) if many else None
+    asked = sorted(x) if isinstance(x, dict) else None
+    if saved != asked:
+        raise CheckpointError(
+            f"{path}: {part} was saved as {saved or 'one object'}, asked for is "
+            f"{asked or 'one object'}"
+        )
+
+
+def _restore(x: Any, state: Any, put: Any) -> None:
+    if isinstance(x, dict):
+        for name, one in x.items():
+            put(one, state["$each"][name])
+    else:
+        put(x, state)
+
+
+def _set_state(x: Any, state: Any) -> None:
+    x.load_state_dict(state)
+
+
+def _set_generator(g: Any, state: Tensor) -> None:
+    # A copy: a generator may keep what it is given, and this memory belongs to the file.
+    own = state.clone()
+    tinyfin.set_rng_state(own) if g is True else g.set_state(own)
+
+
+def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """Buffer, header and state of a checkpoint that has passed every test."""
+    buffer = map_file(path)
+    _check_kind(path, buffer)
+    try:
+        header = read_header(buffer)
+    except SafetensorError as e:
+        raise CheckpointError(
+            f"{path} is damaged or was not written to its end ({e}). Use an earlier "
+            "checkpoint, or copy the file again"
+        ) from e
+    metadata = header.metadata or {}
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} is a plain safetensors file, no checkpoint. Read its tensors with tinyfin.load"
+        )
+    version = metadata.get("version", "")
+    if not version.isdecimal() or not 1 <= int(version) <= VERSION:
+        raise CheckpointError(
+            f"{path} has checkpoint format {version!r}; this tinyfin ({tinyfin.__version__}) "
+            f"reads up to {VERSION}. "
+            "Read it with the version that wrote it, or a later one"
+        )
+    _check_digest(path, buffer, metadata.get("sha256", ""), header.start)
+    try:
+        tree = json.loads(metadata["state"])
+        tree["user"]
+    except (KeyError, TypeError, ValueError, RecursionError) as e:
+        raise CheckpointError(
+            f"{path} has no readable state ({e!r}). It was not written by save_checkpoint"
+        ) from e
+    return buffer, header, tree
+
+
+def _check_kind(path: Path, buffer: Any) -> None:
+    if not len(buffer):
+        raise CheckpointError(f"{path} is empty. Use an earlier checkpoint")
+    start = bytes(buffer[:9])
+    if start[:2] == b"PK" or (start[:1] == b"\x80" and start[8:] != b"{"):
+        raise CheckpointError(
+            f"{path} is a PyTorch or NumPy file, no checkpoint. Read its tensors with tinyfin.load"
+        )
+    if start[8:] != b"{":
+        raise CheckpointError(
+            f"{path} is no checkpoint, or its beginning is damaged. Use an earlier checkpoint"
+        )
+
+
+def _check_digest(path: Path, buffer: Any, claimed: str, start: int) -> None:
+    from hashlib import sha256
+
+    head = bytes(buffer[:start])
+    at = _digest_at(head)
+    digest = sha256()
+    if at >= 0:
+        digest.update(head[:at] + _BLANK.encode() + head[at + 64 :])
+        with memoryview(buffer) as view, view[start:] as rest:
+            digest.update(rest)
+    if at < 0 or digest.hexdigest() != claimed:
+        raise CheckpointError(
+            f"{path} is damaged: its content does not match its checksum. Use an earlier "
+            "checkpoint, or copy the file again"
+        )

@@ -1,0 +1,148 @@
+"""Gathers the rows, checks them, makes the operations and puts them where users find them."""
+
+from importlib import import_module
+
+from tinyfin.core import infer, signature, tensor
+from tinyfin.ops.modules import MODULES
+from tinyfin.ops.row import TABLE, F
+
+RULES = dict(infer.RULES)
+OPS = {}
+"""name -> Op, rows and in-place twins."""
+
+G, Y, ARG, SHAPE, ATTR, TANGENT, DTYPE_OF = 0, 1, 2, 3, 4, 6, 8
+
+
+def compile_rule(row, fn):
+    """A Rule from a function whose parameter names say what it needs, or from a constant."""
+    if fn is None:
+        return None
+    if isinstance(fn, (int, float)):
+        return tensor.Rule(None, b"", int(fn) if fn else 2)
+    code = fn.__code__
+    codes = []
+    for name in code.co_varnames[: code.co_argcount]:
+        codes += source(row, name)
+    return tensor.Rule(fn, bytes(codes))
+
+
+def source(row, name):
+    """(code, number) of one rule parameter."""
+    args, attrs = row.arg_names, [a.name for a in row.attrs]
+    if name in args:
+        return ARG, args.index(name)
+    if name in attrs:
+        return ATTR, attrs.index(name)
+    if name[0] in "gy" and (name[1:].isdigit() or len(name) == 1):
+        return (G if name[0] == "g" else Y), int(name[1:] or 0)
+    for ending, code in (("_shape", SHAPE), ("_t", TANGENT), ("_dtype", DTYPE_OF)):
+        if name.endswith(ending) and name[: -len(ending)] in args:
+            return code, args.index(name[: -len(ending)])
+    raise ValueError(f"row {row.name}: a rule asks for '{name}', which is no argument, attribute, g or y")
+
+
+def rules_of(row, value):
+    """One Rule or None per tensor argument."""
+    if value is None:
+        return None
+    fns = value if isinstance(value, tuple) else (value,)
+    if len(fns) < len(row.arg_names):
+        fns = fns + (None,) * (len(row.arg_names) - len(fns))
+    return tuple(compile_rule(row, fn) for fn in fns)
+
+
+def needs(row, rules):
+    """Which inputs are saved, whether results are, whether shapes are."""
+    saves = [False] * len(row.arg_names)
+    save_y = shapes = False
+    for rule in rules:
+        codes = rule.parts() if rule is not None else ()
+        for code, number in codes:
+            if code == ARG:
+                saves[number] = True
+            save_y = save_y or code == Y
+            shapes = shapes or code == SHAPE
+    return saves, save_y, shapes
+
+
+def params_of(row):
+    """(public name, is attribute, number) in the order in which users pass them."""
+    public = dict(zip(row.arg_names, row.public_names))
+    numbers = {a: (0, i) for i, a in enumerate(row.arg_names)}
+    numbers.update({a.name: (1, i) for i, a in enumerate(row.attrs)})
+    order = row.order.split() if row.order else list(row.arg_names) + [a.name for a in row.attrs]
+    return tuple((public.get(name, name), *numbers[name]) for name in order)
+
+
+def make(row):
+    """The Op of a row, and its in-place twin."""
+    attrs = tuple(signature.Attr(a.name, a.kind, a.default, a.required, tuple(a.choices), i, f)
+                  for a, i, f in row.slots())
+    params = params_of(row)
+    op = tensor.make_op(row, attrs, params)
+    if row.infer is not None:
+        if row.infer not in RULES:
+            raise ValueError(f"row {row.name}: no shape rule named '{row.infer}'")
+        op.set_rule(RULES[row.infer])
+    vjp, partials = rules_of(row, row.vjp), rules_of(row, row.d)
+    vjp_all = compile_rule(row, row.vjp_all)
+    jvp = None if row.jvp in (None, "linear") else compile_rule(row, row.jvp)
+    saves, save_y, shapes = needs(row, [r for r in (vjp or ()) + (partials or ()) + (vjp_all,)])
+    op.set_rules(vjp if vjp is not None else partials, vjp_all, partials if vjp is None else None, jvp,
+                 saves, save_y, shapes)
+    OPS[row.name] = op
+    if row.inplace:
+        OPS[op.name + "_"] = tensor.make_op(row, attrs, params, op)
+    return op
+
+
+def add_rules():
+    """Shape rules of the modules beside infer, where they are built."""
+    from importlib.util import find_spec
+    for name in ("infer_reduce", "infer_index", "infer_window", "infer_nn"):
+        if find_spec(f"tinyfin.core.{name}") is None:
+            continue
+        RULES.update(import_module(f"tinyfin.core.{name}").RULES)
+
+
+def freeze():
+    """Reads all modules of rows and makes their operations; once, at import."""
+    add_rules()
+    from importlib.util import find_spec
+    for name in MODULES:
+        if find_spec(f"tinyfin.ops.{name}") is None:
+            continue
+        import_module(f"tinyfin.ops.{name}")
+    for row in TABLE.values():
+        make(row)
+    for name, op in OPS.items():
+        setattr(F, name, op)
+        row = op.row
+        if row.method:
+            tensor.install_method(name, op)
+
+
+def offer(name, value):
+    """Makes a composition of an upper floor known to the rows as F.name."""
+    setattr(F, name, value)
+
+
+def functions():
+    """(name, Op) of the operations that belong into the package's name space."""
+    return [(name, op) for name, op in OPS.items() if op.row.function]
+
+
+def connect(slot, kernels):
+    """Gives the operations the kernels of one backend: family -> capsule or (capsule, variant)."""
+    numbers = {name: i for i, name in enumerate(r.name for r in TABLE.values() if r.expr is not None)}
+    for op in OPS.values():
+        row = op.row
+        found = kernels.get(row.family)
+        if found is None or op.inplace:
+            continue
+        kernel, variant = found if isinstance(found, tuple) else (found, None)
+        if row.expr is not None:
+            variant = numbers[row.name]
+        op.set_kernel(slot, kernel, variant)
+
+

@@ -1,0 +1,85 @@
+"""Writes the inner loops of all elementwise rows for one dtype group: gen_loops.py GROUP OUTPUT.
+
+GROUP is f32, f64, int or names (the list of loop numbers that the table of operations needs).
+"""
+
+import hashlib
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import rows  # noqa: E402
+
+CTYPES = {
+    "bool": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t",
+    "i64": "int64_t", "f32": "float", "f64": "double",
+}
+GROUPS = {"f32": ("f32",), "f64": ("f64",), "int": ("bool", "u8", "i8", "i16", "i32", "i64")}
+IDS = {"bool": "TF_BOOL", "u8": "TF_U8", "i8": "TF_I8", "i16": "TF_I16", "i32": "TF_I32",
+       "i64": "TF_I64", "f32": "TF_F32", "f64": "TF_F64"}
+LETTERS = {"bool": "b", "f32": "f", "f64": "f"}
+CALL = re.compile(r"\b([a-z_][a-z_0-9]*)\(")
+
+
+def takes(row, dtype):
+    """Whether the row has a loop for this dtype."""
+    if row.result == "float" and dtype not in ("f32", "f64"):
+        return False
+    return LETTERS.get(dtype, "i") in row.dtypes
+
+
+def expression(row, dtype):
+    """The row's expression as C for one dtype."""
+    text = CALL.sub(lambda m: f"TF_{m[1]}_{dtype}(" if m[1] != "select" else "TF_select(", row.expr)
+    text = re.sub(r"\bT\(", f"({CTYPES[dtype]})(", text)
+    f = 0
+    for attribute, _, fslot in row.slots():
+        if attribute.kind in ("float", "optfloat"):
+            text = re.sub(rf"\b{attribute.name}\b", f"(({CTYPES[dtype]})f[{fslot}])", text)
+            f += 1
+    return text
+
+
+def loop(row, dtype):
+    """One dense loop: out may be one of the inputs."""
+    ctype = CTYPES[dtype]
+    out = "uint8_t" if row.result == "bool" or dtype == "bool" else ctype
+    names = row.arg_names
+    lines = [f"static void L_{row.name}_{dtype}(void *o, const void *const *in, int64_t n, const double *f) {{",
+             "  (void)f;", f"  {out} *y = o;"]
+    lines += [f"  const {ctype} *p{k} = in[{k}];" for k in range(len(names))]
+    lines += ["  TF_IVDEP", "  for (int64_t i = 0; i < n; i++) {"]
+    lines += [f"    const {ctype} {a} = p{k}[i];" for k, a in enumerate(names)]
+    text = expression(row, dtype)
+    normal = f"({text}) != 0" if out == "uint8_t" and (dtype == "bool" or row.result == "bool") else text
+    lines += [f"    y[i] = ({out})({normal});", "  }", "}"]
+    return "\n".join(lines)
+
+
+def main(group, output):
+    """Writes one generated file."""
+    table = [r for r in rows.table().values() if r.expr is not None]
+    if group == "names":
+        text = "\n".join(f"{r.name}" for r in table) + "\n"
+        pathlib.Path(output).write_text(text)
+        return
+    parts = ["/* Generated from the rows by tools/gen_loops.py. */", '#include "loops.h"', f'#include "loops_{group}.h"']
+    entries = []
+    for dtype in GROUPS[group]:
+        for number, r in enumerate(table):
+            if takes(r, dtype):
+                parts.append(loop(r, dtype))
+                entries.append(f"  [{number}][{IDS[dtype]}] = L_{r.name}_{dtype},")
+    parts.append(f"const tf_loop TF_NAME(tf_elementwise_{group})[{len(table)}][10] = {{\n" + "\n".join(entries) + "\n};")
+    pathlib.Path(output).write_text("\n\n".join(parts) + "\n")
+
+
+def fingerprint():
+    """Hash of what the loops are made from, to refuse a stale build."""
+    text = "\n".join(f"{r.name}|{r.args}|{r.expr}|{r.dtypes}|{r.result}" for r in rows.table().values() if r.expr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
