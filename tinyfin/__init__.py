@@ -34,7 +34,9 @@ from tinyfin.core.infer import set_default_float as _set_default_float
 from tinyfin.core.size import Size
 from tinyfin.core.storage import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
 from tinyfin.core.tensor import Tensor
-from tinyfin import creation as _creation, functional as _functional
+from tinyfin import (
+    conversion as _conversion, creation as _creation, functional as _functional, indexing as _indexing,
+    linalg, random as _random)
 from tinyfin.creation import (
     arange, as_tensor, empty, empty_like, eye, from_numpy, frombuffer, full, full_like, linspace, ones, ones_like,
     tensor_ as tensor, zeros, zeros_like)
@@ -42,12 +44,17 @@ from tinyfin.creation import (
 __version__ = "0.1.0"
 
 globals().update(_all_dtypes())
-globals().update(_table.functions())
-globals().update(_functional.PUBLIC)
+for _names in (_table.functions(), _conversion.PUBLIC, _functional.PUBLIC, _random.PUBLIC, linalg.PUBLIC):
+    globals().update(_names)
+globals().update({_new: globals()[_old] for _new, _old in _functional.ALIASES.items() if _old in globals()})
+for _name, _value in list(globals().items()):
+    if not _name.startswith("_"):
+        _table.offer_missing(_name, _value)
+for _value in _functional.RULE_HELPERS:
+    _table.offer(_value.__name__, _value)
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821, A001
 
-_LAZY = {"nn", "optim", "data", "io", "utils", "func", "linalg", "train", "cli", "debug", "testing", "special",
-         "autograd", "random"}
+_LAZY = {"nn", "optim", "data", "io", "utils", "func", "train", "cli", "debug", "testing", "special", "autograd"}
 _FROM = {"save": "io", "load": "io"}
 
 

@@ -1,284 +1,538 @@
-"""Compositions users expect that are not rows, and the functions that the core calls back."""
+"""Compositions users expect that are not rows: shapes, splits, comparisons, clamps, extremes."""
 
-from tinyfin.backends.base import place
-from tinyfin.core import exchange, tensor
-from tinyfin.core.device import Device
-from tinyfin.core.dtype import DType
-from tinyfin.creation import as_dtype, make
+from tinyfin.core import tensor
+from tinyfin.core.size import Size
 from tinyfin.ops.row import F
-from tinyfin.ops.table import offer
 
 Tensor = tensor.Tensor
+INF = float("inf")
 
 
-# ---- what the core calls back
-
-KERNEL_ERRORS = {
-    1: lambda op, d: MemoryError(f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"),
-    2: lambda op, d: IndexError(f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"),
-    3: lambda op, d: ZeroDivisionError(f"{op}: integer division by zero"),
-    4: lambda op, d: ValueError(f"{op}: value {d[1]} of argument {d[0]} is outside its domain"),
-    5: lambda op, d: NotImplementedError(f"{op}: no kernel for this dtype or layout"),
-    6: lambda op, d: RuntimeError(f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"),
-}
+def needs_tensor(name, value, argument="input"):
+    """A clear error for what is no tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: {argument} is {value!r} of type {type(value).__name__}, expected a Tensor")
+    return value
 
 
-def kernel_error(op, code, detail):
-    """The exception for a kernel's error code."""
-    return KERNEL_ERRORS[code](op, detail)
+def wrap(name, dim, ndim):
+    """dim as 0 <= dim < ndim."""
+    n = max(ndim, 1)
+    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}: dim is {dim!r}, expected an integer")
+    if not -n <= dim < n:
+        raise IndexError(f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions (expected {-n} to {n - 1})")
+    return dim % n
 
 
-def sum_to(x, shape):
-    """Sums x over the axes along which `shape` was broadcast to x's shape."""
-    shape = tuple(shape)
-    lead = x.ndim - len(shape)
-    dims = tuple(range(lead)) + tuple(lead + i for i, s in enumerate(shape) if s == 1 and x.shape[lead + i] != 1)
-    if dims:
-        x = F.sum(x, dims, True)
-    return x.reshape(shape) if lead or x.shape != shape else x
+# ---- shapes
 
-
-def check_expands(op, source, target):
-    """An error where `source` does not broadcast to `target`."""
-    lead = len(target) - len(source)
-    fits = all(s in (1, target[lead + i]) for i, s in enumerate(source)) if lead >= 0 else \
-        all(s == 1 for s in source[:-lead]) and all(s in (1, t) for s, t in zip(source[-lead:], target))
-    if not fits or lead < 0:
-        raise RuntimeError(f"{op}: source of shape {source} does not broadcast to {target}")
-
-
-def set_slice(view, value):
-    """x[key] = value for a key that is a view."""
-    if isinstance(value, Tensor):
-        if value.data_ptr() == view.data_ptr() and value.shape == view.shape and value.stride() == view.stride() \
-                and value.dtype == view.dtype and value.device == view.device:
-            return
-        while value.ndim > view.ndim and value.shape[0] == 1:
-            value = value.squeeze(0)
-    elif hasattr(value, "__array_interface__") or isinstance(value, (list, tuple)):
-        value = exchange.from_buffer(value) if hasattr(value, "__array_interface__") else exchange.from_sequence(
-            value, None)
-    tensor.assign(view, value)
-
-
-def to_device_of(x, other):
-    """x on the device of other."""
-    return x.to(other.device)
-
-
-def inplace_formula(op, x, result):
-    """An in-place call of a row that only has a formula, with gradients."""
-    if result.shape != x.shape:
-        raise RuntimeError(f"{op.name}: the result has shape {tuple(result.shape)}, the tensor {tuple(x.shape)}")
-    return tensor.assign(x, result)
-
-
-def into(op, result, out):
-    """out=: writes a result into a tensor that is there."""
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{op}: out is {out!r}, expected a Tensor")
-    if out.shape != result.shape:
-        raise RuntimeError(f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}")
-    return tensor.assign(out, result)
-
-
-def construct(self, args):
-    """Tensor(2, 3) and Tensor([1, 2])."""
-    if len(args) == 1 and isinstance(args[0], (list, tuple)):
-        source = exchange.from_sequence(args[0], None).to(default_dtype())
-    elif len(args) == 1 and isinstance(args[0], Tensor):
-        source = args[0].detach()
-    elif all(isinstance(a, int) for a in args):
-        source = make("Tensor", tuple(args) if args else (0,), None, None)
-    else:
-        raise TypeError(f"Tensor: cannot be made from {args!r}; use tinyfin.tensor")
-    self.data = source
-
-
-def default_dtype():
-    """The default floating-point dtype."""
-    from tinyfin.core.dtype import get_default_dtype
-
-    return get_default_dtype()
-
-
-def signature_of(op):
-    """inspect.Signature of an operation, for help() and editors."""
-    from inspect import Parameter, Signature
-
-    parameters = []
-    for name, is_attr, number in op.params:
-        default = Parameter.empty
-        if is_attr:
-            a = op.attrs[number]
-            default = Parameter.empty if a.required else a.default
-        elif op.optional[number]:
-            default = None
-        if default is Parameter.empty and parameters and parameters[-1].default is not Parameter.empty:
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY))
-        else:
-            kind = parameters[-1].kind if parameters else Parameter.POSITIONAL_OR_KEYWORD
-            parameters.append(Parameter(name, kind, default=default))
-    return Signature(parameters)
-
-
-def reduce_tensor(t):
-    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself."""
-    host = t.detach().cpu().contiguous()
-    return rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
-
-
-def rebuild(cls, data, dtype, shape, requires_grad):
-    """The inverse of reduce_tensor."""
-    t = exchange.from_bytes(data, dtype, shape)
-    if cls is not Tensor:
-        return Tensor._make_subclass(cls, t, requires_grad)
-    return t.requires_grad_(requires_grad) if requires_grad else t
-
-
-# ---- casts and copies
-
-def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
-    """The tensor in another dtype or on another device; itself where nothing changes.
+def flatten(input, start_dim=0, end_dim=-1):
+    """Joins the axes from start_dim to end_dim into one.
 
     >>> import tinyfin
-    >>> tinyfin.ones(2).to(tinyfin.int64).tolist()
-    [1, 1]
+    >>> tinyfin.zeros(2, 3, 4).flatten(1).shape
+    tinyfin.Size([2, 12])
     """
-    for a in args:
-        if isinstance(a, DType) or a in (float, int, bool):
-            dtype = a
-        elif isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, (str, Device)):
-            device = a
-        elif isinstance(a, bool):
-            pass
-        elif a is not None:
-            raise TypeError(f"to: got {a!r}, expected a dtype, a device or a Tensor")
-    t = self
-    if device is not None:
-        slot, index = place(device)
-        if (slot, index) != (self.device.slot, self.device.index or 0):
-            t = transfer(t, slot, index)
-    if dtype is not None:
-        dtype = as_dtype("to", dtype)
-        if dtype is not t.dtype:
-            return F.cast(t, dtype)
-    return t.clone() if copy and t is self else t
+    if needs_tensor("flatten", input).ndim == 0:
+        return input.reshape(1)
+    first, last = wrap("flatten", start_dim, input.ndim), wrap("flatten", end_dim, input.ndim)
+    if first > last:
+        raise RuntimeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    if first == last:
+        return input
+    shape = tuple(input.shape)
+    n = 1
+    for s in shape[first:last + 1]:
+        n *= s
+    return F.reshape(input, shape[:first] + (n,) + shape[last + 1:])
 
 
-def transfer(t, slot, index):
-    """Across devices; the null device takes shapes only."""
-    from tinyfin.core.device import device_object
+def unflatten(input, dim, sizes):
+    """Splits one axis into several; one size may be -1."""
+    d = wrap("unflatten", dim, input.ndim)
+    shape, sizes = tuple(input.shape), tuple(sizes)
+    known = 1
+    for s in sizes:
+        known *= s if s != -1 else 1
+    if sizes.count(-1) > 1 or (-1 in sizes and (known == 0 or shape[d] % known)) or (
+            -1 not in sizes and known != shape[d]):
+        raise RuntimeError(f"unflatten: sizes {sizes} do not multiply to {shape[d]}, the size of dim {d}")
+    return F.reshape(input, shape[:d] + sizes + shape[d + 1:] if -1 not in sizes else shape[:d] + tuple(
+        shape[d] // known if s == -1 else s for s in sizes) + shape[d + 1:])
 
-    target = device_object(slot, index)
-    if slot == 1:
-        return tensor.empty_tensor(t.shape, t.dtype, slot, index, "to").requires_grad_(t.requires_grad and t.is_leaf)
-    raise RuntimeError(f"to: a tensor on {t.device} cannot be moved to {target}: its backend offers no transfer")
+
+def t(input):
+    """The transpose of a matrix; vectors and numbers stay as they are."""
+    if needs_tensor("t", input).ndim > 2:
+        raise RuntimeError(f"t: input has {input.ndim} dimensions, expected at most 2; use transpose or mT")
+    return input if input.ndim < 2 else F.transpose(input, 0, 1)
 
 
-def caster(name, dtype_name):
-    """x.float() and its kin."""
-    from tinyfin.core.dtype import all_dtypes
+def movedim(input, source, destination):
+    """Moves axes to new places, the others keep their order."""
+    src = [source] if isinstance(source, int) else list(source)
+    dst = [destination] if isinstance(destination, int) else list(destination)
+    src, dst = [wrap("movedim", d, input.ndim) for d in src], [wrap("movedim", d, input.ndim) for d in dst]
+    if len(src) != len(dst) or len(set(src)) != len(src) or len(set(dst)) != len(dst):
+        raise RuntimeError(f"movedim: source {source} and destination {destination} do not name as many distinct axes")
+    order = [-1] * input.ndim
+    for s, d in zip(src, dst):
+        order[d] = s
+    rest = iter(d for d in range(input.ndim) if d not in src)
+    return F.permute(input, tuple(next(rest) if o == -1 else o for o in order))
 
-    dtype = all_dtypes()[dtype_name]
 
-    def method(self):
-        return self if self.dtype is dtype else F.cast(self, dtype)
+def expand_as(input, other):
+    """Expanded to the shape of another tensor."""
+    return input.expand(other.shape)
 
-    method.__name__, method.__doc__ = name, f"The tensor as {dtype_name}."
+
+def broadcast_to(input, size):
+    """Expanded to a shape."""
+    return input.expand(tuple(size))
+
+
+def broadcast_shapes(*shapes):
+    """The shape to which shapes broadcast.
+
+    >>> import tinyfin
+    >>> tinyfin.broadcast_shapes((2, 1), (3,))
+    tinyfin.Size([2, 3])
+    """
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    ndim = max(map(len, shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for i, s in enumerate(shape, ndim - len(shape)):
+            if s != 1 and out[i] not in (1, s):
+                raise RuntimeError(f"broadcast_shapes: shapes {shapes} do not broadcast: sizes {out[i]} and {s} differ in "
+                                   f"dimension {i}")
+            out[i] = s if s != 1 else out[i]
+    return Size(out)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(x.expand(shape) for x in tensors)
+
+
+def select(input, dim, index):
+    """One place of an axis; the axis goes."""
+    d = wrap("select", dim, needs_tensor("select", input).ndim)
+    if input.ndim == 0:
+        raise IndexError("select: the tensor has no dimensions")
+    size = input.shape[d]
+    if not -size <= index < size:
+        raise IndexError(f"select: index {index} is out of range for dim {d} of size {size}")
+    return input[(slice(None),) * d + (int(index),)]
+
+
+def split_with_sizes(input, split_sizes, dim=0):
+    """Pieces of the given sizes, as views."""
+    d = wrap("split", dim, input.ndim)
+    if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
+        raise RuntimeError(f"split: sizes {list(split_sizes)} do not add up to {input.shape[d]}, the size of dim {d}")
+    pieces, start = [], 0
+    for s in split_sizes:
+        pieces.append(F.narrow(input, d, start, s))
+        start += s
+    return tuple(pieces)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Pieces of one size (the last may be smaller) or of given sizes, as views.
+
+    >>> import tinyfin
+    >>> [p.tolist() for p in tinyfin.arange(5).split(2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    size = split_size_or_sections
+    if not isinstance(size, int):
+        return split_with_sizes(tensor, tuple(size), dim)
+    d = wrap("split", dim, needs_tensor("split", tensor, "tensor").ndim)
+    n = tensor.shape[d]
+    if size < 0 or (size == 0 and n):
+        raise RuntimeError(f"split: split_size is {size}, expected at least 1")
+    return tuple(F.narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size or 1)) or (tensor,)
+
+
+def chunk(input, chunks, dim=0):
+    """At most `chunks` pieces of equal size, the last may be smaller."""
+    if chunks < 1:
+        raise RuntimeError(f"chunk: chunks is {chunks}, expected at least 1")
+    n = input.shape[wrap("chunk", dim, input.ndim)]
+    return split(input, max(-(-n // chunks), 1), dim)
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    """Pieces cut at indices, or as many nearly equal ones."""
+    n = input.shape[wrap("tensor_split", dim, input.ndim)]
+    if isinstance(indices_or_sections, int):
+        k = indices_or_sections
+        if k < 1:
+            raise RuntimeError(f"tensor_split: sections is {k}, expected at least 1")
+        cuts = [i * (n // k) + min(i, n % k) for i in range(1, k)]
+    else:
+        cuts = list(indices_or_sections)
+    bounds = [0] + [min(max(c + n if c < 0 else c, 0), n) for c in cuts] + [n]
+    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
+
+
+def unbind(input, dim=0):
+    """The places of one axis as a tuple of views."""
+    d = wrap("unbind", dim, needs_tensor("unbind", input).ndim)
+    if input.ndim == 0:
+        raise RuntimeError("unbind: the tensor has no dimensions")
+    key = (slice(None),) * d
+    return tuple(input[key + (i,)] for i in range(input.shape[d]))
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """Coordinate tensors of a grid."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f"meshgrid: indexing is {indexing!r}, expected 'ij' or 'xy'")
+    flat = [x.reshape(-1) for x in tensors]
+    if indexing == "xy" and len(flat) > 1:
+        flat[:2] = flat[1::-1]
+    shape = tuple(x.numel() for x in flat)
+    grids = [x.reshape((1,) * i + (-1,) + (1,) * (len(flat) - i - 1)).expand(shape) for i, x in enumerate(flat)]
+    if indexing == "xy" and len(flat) > 1:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+def view_as(self, other):
+    """A view in the shape of another tensor."""
+    return self.view(other.shape)
+
+
+def reshape_as(self, other):
+    """In the shape of another tensor."""
+    return self.reshape(other.shape)
+
+
+def ravel(input):
+    """All elements in one axis."""
+    return input.reshape(-1)
+
+
+def hstack(tensors):
+    """Joined along axis 1, vectors along axis 0."""
+    tensors = [x.reshape(1) if x.ndim == 0 else x for x in tensors]
+    return F.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+def vstack(tensors):
+    """Joined along axis 0, vectors as rows."""
+    return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in tensors], 0)
+
+
+def column_stack(tensors):
+    """Vectors as columns of a matrix."""
+    return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
+
+
+def fliplr(input):
+    """Columns in the opposite order."""
+    return F.flip(input, (1,))
+
+
+def flipud(input):
+    """Rows in the opposite order."""
+    return F.flip(input, (0,))
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    """Rotated by k quarter turns in the plane of two axes."""
+    a, b = (wrap("rot90", d, input.ndim) for d in dims)
+    k %= 4
+    if k == 2:
+        return F.flip(input, (a, b))
+    if k == 0:
+        return input.clone()
+    return F.transpose(F.flip(input, (b,)), a, b) if k == 1 else F.flip(F.transpose(input, a, b), (b,))
+
+
+def as_strided(input, size, stride, storage_offset=None):
+    """Another geometry over the tensor's storage; it must stay inside the storage."""
+    offset = input.storage_offset() if storage_offset is None else storage_offset
+    size, stride = tuple(size), tuple(stride)
+    low = high = offset
+    for n, s in zip(size, stride):
+        low, high = low + min(s * (n - 1), 0), high + max(s * (n - 1), 0)
+    if 0 not in size and (low < 0 or high >= input.storage_elements()):
+        raise RuntimeError(f"as_strided: size {size}, stride {stride} and offset {offset} leave the storage of "
+                           f"{input.storage_elements()} elements")
+    return F.as_strided_view.run_with((input,), (size, stride, offset, input.stride(), input.storage_offset()))
+
+
+# ---- arithmetic in other forms
+
+def clamp(input, min=None, max=None):
+    """Limited to a range; bounds are numbers or tensors, NaN passes.
+
+    >>> import tinyfin
+    >>> tinyfin.tensor([-2.0, 0.5, 3.0]).clamp(-1, 1).tolist()
+    [-1.0, 0.5, 1.0]
+    """
+    if min is None and max is None:
+        raise RuntimeError("clamp: at least one of min and max must be given")
+    out = input if min is None else F.clamp_min(input, min)
+    return out if max is None else F.clamp_max(out, max)
+
+
+def clamp_(self, min=None, max=None):
+    """Limits to a range in place."""
+    if min is None and max is None:
+        raise RuntimeError("clamp_: at least one of min and max must be given")
+    if min is not None:
+        F.clamp_min_(self, min)
+    return self if max is None else F.clamp_max_(self, max)
+
+
+def round(input, *, decimals=0):
+    """The nearest integer, halves to even; or the nearest multiple of a power of ten."""
+    if decimals == 0:
+        return F.round_even(input)
+    scale = 10.0 ** abs(decimals)
+    return F.round_even(input * scale) / scale if decimals > 0 else F.round_even(input / scale) * scale
+
+
+def div_rounded(a, b, rounding_mode):
+    """div with rounding_mode."""
+    if rounding_mode is None:
+        return F.div(a, b)
+    if rounding_mode == "floor":
+        return F.floor_divide(a, b)
+    if rounding_mode == "trunc":
+        return F.trunc_divide(a, b)
+    raise RuntimeError(f"div: rounding_mode is {rounding_mode!r}, expected None, 'floor' or 'trunc'")
+
+
+def add_tangents(*terms):
+    """The sum of the terms that are there."""
+    total = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else total + term
+    return total
+
+
+def logaddexp_formula(a, b):
+    """max + log1p(exp(-|a - b|)), with equal infinities kept."""
+    high = F.maximum(a, b)
+    same = F.logical_and(F.isinf(high), F.eq(a, b))
+    gap = F.where(same, 0.0, -F.abs(a - b))
+    return F.where(same, high, F.maximum(a, b) + F.log1p(F.exp(gap)))
+
+
+def lerp(input, end, weight):
+    """input + weight (end - input)."""
+    return input + weight * (end - input)
+
+
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """input + value tensor1 tensor2."""
+    return input + value * (tensor1 * tensor2)
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """input + value tensor1 / tensor2."""
+    return input + value * (tensor1 / tensor2)
+
+
+def rsub(input, other):
+    """other - input."""
+    return other - input
+
+
+def softplus_formula(x, beta, threshold):
+    """log(1 + exp(beta x)) / beta, x itself above the threshold."""
+    scaled = x if beta == 1 else x * beta
+    soft = F.softplus_one(scaled)
+    return F.where(scaled > threshold, x, soft if beta == 1 else soft / beta)
+
+
+def silu_slope(b):
+    """The derivative of silu."""
+    s = F.sigmoid(b)
+    return s * (1 + b * (1 - s))
+
+
+def silu_bend(b):
+    """The second derivative of silu."""
+    s = F.sigmoid(b)
+    return s * (1 - s) * (2 + b * (1 - 2 * s))
+
+
+def refuse_digamma_gradient():
+    """digamma's derivative is not built."""
+    raise NotImplementedError("digamma: its derivative (polygamma) is not built yet")
+
+
+# ---- comparison
+
+def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """|input - other| <= atol + rtol |other|, element by element."""
+    close = F.logical_or(F.eq(input, other), F.logical_and(
+        F.abs(input - other) <= atol + rtol * F.abs(other), F.isfinite(F.abs(other))))
+    return F.logical_or(close, F.logical_and(F.isnan(input), F.isnan(other))) if equal_nan else close
+
+
+def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether all elements are close."""
+    return bool(F.all(isclose(input, other, rtol, atol, equal_nan)))
+
+
+def equal(input, other):
+    """Whether shapes and all elements are equal."""
+    return tuple(input.shape) == tuple(other.shape) and bool(F.all(F.eq(input, other)))
+
+
+def isin(elements, test_elements, *, invert=False):
+    """Whether elements are among the test elements."""
+    found = F.any(F.eq(elements.unsqueeze(-1), test_elements.reshape(-1)), -1)
+    return F.logical_not(found) if invert else found
+
+
+# ---- extremes
+
+def extreme(name, whole, pick, pair):
+    """max and min in PyTorch's three forms."""
+
+    def function(input, dim=None, keepdim=False, *, other=None):
+        if isinstance(dim, Tensor) or other is not None:
+            return getattr(F, pair)(input, dim if other is None else other)
+        needs_tensor(name, input)
+        if dim is None:
+            if input.numel() == 0:
+                raise RuntimeError(f"{name}: the tensor is empty and no dim is given, so there is no element to take")
+            return getattr(F, whole)(input)
+        d = wrap(name, dim, input.ndim)
+        if input.ndim == 0:
+            return Pair((input.clone(), F.argmax(input)), ("values", "indices"))
+        indices = getattr(F, pick)(input, d, True)
+        values = F.gather(input, d, indices)
+        return Pair((values, indices) if keepdim else (values.squeeze(d), indices.squeeze(d)), ("values", "indices"))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (f"The {name}imum of all elements; with `dim` values and indices along it; with a second tensor "
+                        f"the {pair}.")
+    return function
+
+
+class Pair(tuple):
+    """Results that can be taken by name, as PyTorch's return types."""
+
+    def __new__(cls, items, names):
+        self = tuple.__new__(cls, items)
+        self.names = names
+        return self
+
+    def __getattr__(self, name):
+        names = self.__dict__.get("names", ())
+        if name in names:
+            return self[names.index(name)]
+        raise AttributeError(f"no result named '{name}'; have {', '.join(names)}")
+
+
+def aminmax(input, *, dim=None, keepdim=False):
+    """Smallest and largest elements."""
+    return Pair((F.amin(input, dim, keepdim), F.amax(input, dim, keepdim)), ("min", "max"))
+
+
+def var_mean(input, dim=None, *, correction=1, keepdim=False):
+    """Variance and mean."""
+    return F.var(input, dim, correction=correction, keepdim=keepdim), F.mean(input, dim, keepdim)
+
+
+def std_mean(input, dim=None, *, correction=1, keepdim=False):
+    """Standard deviation and mean."""
+    return F.std(input, dim, correction=correction, keepdim=keepdim), F.mean(input, dim, keepdim)
+
+
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """Sum with NaN counted as zero."""
+    return F.sum(F.where(F.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def count_nonzero(input, dim=None):
+    """How many elements are not zero."""
+    return F.sum(F.ne(input, 0), dim)
+
+
+def diff(input, n=1, dim=-1):
+    """Differences of neighbours, n times."""
+    for _ in range(n):
+        size = input.shape[dim]
+        high, low = F.narrow(input, dim, 1, max(size - 1, 0)), F.narrow(input, dim, 0, max(size - 1, 0))
+        input = F.ne(high, low) if input.dtype.name == "bool" else high - low
+    return input
+
+
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+    """NaN and infinities replaced; by the dtype's largest finite numbers where not given."""
+    largest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
+               "float64": 1.7976931348623157e308}.get(input.dtype.name)
+    if largest is None:
+        return input.clone()
+    out = F.where(F.isnan(input), nan, input)
+    out = F.where(F.eq(out, INF), largest if posinf is None else posinf, out)
+    return F.where(F.eq(out, -INF), -largest if neginf is None else neginf, out)
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of an arithmetic result of two tensors or numbers."""
+    return (F.mul(tensor1, tensor2) if tensor1 is not tensor2 else tensor1).dtype
+
+
+def can_cast(from_, to):
+    """Whether a cast keeps the category or raises it."""
+    def rank(d):
+        return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.name == "bool" else 1
+
+    return rank(from_) <= rank(to)
+
+
+def inplace_of(function):
+    """x.name_(...) from a composition: the result written back."""
+
+    def method(self, *args, **kwargs):
+        return tensor.assign(self, function(self, *args, **kwargs))
+
+    method.__name__ = function.__name__ + "_"
+    method.__doc__ = f"In place: {function.__doc__}"
     return method
 
 
-CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
-         "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool"}
-
-
-def cpu(self):
-    """The tensor on the CPU."""
-    return self if self.device.slot == 0 else transfer(self, 0, 0)
-
-
-def contiguous(self):
-    """The tensor itself where its elements lie row by row, else a copy."""
-    return self if self.is_contiguous() else F.contiguous_copy(self)
-
-
-def clone(input, *, memory_format=None):
-    """A copy with its own memory; gradients flow through."""
-    return F.contiguous_copy(input)
-
-
-def numpy(self, *, force=False):
-    """A NumPy array over the same memory; with `force` detached, copied to the CPU first."""
-    return exchange.to_numpy(self.detach().cpu() if force else self)
-
-
-def as_array(self, dtype=None, copy=None):
-    """What numpy.asarray asks for."""
-    a = exchange.to_numpy(self.detach())
-    return a if dtype is None else a.astype(dtype, copy=False)
-
-
-def type_as(self, other):
-    """The tensor in the dtype of another."""
-    return to(self, other.dtype)
-
-
-def copy_(self, src, non_blocking=False):
-    """Writes the elements of src, which broadcasts and is cast, into this tensor."""
-    return tensor.assign(self, src)
-
-
-def fill_(self, value):
-    """Writes one value everywhere."""
-    if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"fill_: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor")
-    return tensor.assign(self, value)
-
-
-def zero_(self):
-    """Writes zeros everywhere."""
-    return tensor.assign(self, 0)
-
-
-def deepcopy(self, memo):
-    """A copy for copy.deepcopy: leaves only, shared tensors stay shared."""
-    if id(self) in memo:
-        return memo[id(self)]
-    if not self.is_leaf:
-        raise RuntimeError("deepcopy: only leaves can be copied (made by the user, not by operations); detach() first")
-    t = F.contiguous_copy(self.detach())
-    if type(self) is not Tensor:
-        t = Tensor._make_subclass(type(self), t, self.requires_grad)
-        t.__dict__.update(self.__dict__)
-    elif self.requires_grad:
-        t.requires_grad_()
-    memo[id(self)] = t
-    if self.grad is not None:
-        t.grad = deepcopy(self.grad, memo)
-    return t
-
-
-METHODS = {
-    "to": to, "cpu": cpu, "contiguous": contiguous, "clone": clone, "numpy": numpy, "__array__": as_array,
-    "type_as": type_as, "copy_": copy_, "fill_": fill_, "zero_": zero_, "__deepcopy__": deepcopy,
-    "tolist": exchange.to_list, "__dlpack__": lambda self, **_: exchange.to_dlpack(self),
-    "__dlpack_device__": lambda self: (1, 0),
-    **{name: caster(name, dtype) for name, dtype in CASTS.items()},
-}
-HOOKS = {
-    "kernel_error": kernel_error, "sum_to": sum_to, "check_expands": check_expands, "setslice": set_slice,
-    "to_device_of": to_device_of, "inplace_formula": inplace_formula, "into": into, "construct": construct,
-    "signature": signature_of, "reduce": reduce_tensor,
-}
+largest = extreme("max", "amax", "argmax", "maximum")
+smallest = extreme("min", "amin", "argmin", "minimum")
+FUNCTIONS = (
+    flatten, unflatten, t, movedim, broadcast_to, broadcast_shapes, broadcast_tensors, select, split, split_with_sizes,
+    chunk, tensor_split, unbind, meshgrid, ravel, hstack, vstack, column_stack, fliplr, flipud, rot90, as_strided, clamp,
+    round, lerp, addcmul, addcdiv, rsub, isclose, allclose, equal, isin, largest, smallest, aminmax, var_mean, std_mean, nansum,
+    count_nonzero, diff, nan_to_num, result_type, can_cast)
+NO_METHODS = {"broadcast_shapes", "broadcast_tensors", "meshgrid", "hstack", "vstack", "column_stack", "result_type",
+              "can_cast", "rsub", "var_mean", "std_mean"}
+PUBLIC = {f.__name__: f for f in FUNCTIONS}
+METHODS = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
+METHODS.update(expand_as=expand_as, view_as=view_as, reshape_as=reshape_as, clamp_=clamp_, clip=clamp, clip_=clamp_,
+               **{f.__name__ + "_": inplace_of(f) for f in (round, lerp, addcmul, addcdiv, nan_to_num)})
+ALIASES = {
+    "swapaxes": "transpose", "swapdims": "transpose", "concat": "cat", "concatenate": "cat", "absolute": "abs",
+    "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "greater": "gt", "greater_equal": "ge",
+    "less": "lt", "less_equal": "le", "not_equal": "ne", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "fix": "trunc", "moveaxis": "movedim", "clip": "clamp"}
+"""Second names, as PyTorch has them."""
+RULE_HELPERS = (div_rounded, add_tangents, logaddexp_formula, softplus_formula, silu_slope, silu_bend,
+                refuse_digamma_gradient)
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)
-for _name, _value in HOOKS.items():
-    tensor.install_hook(_name, _value)
-offer("sum_to", sum_to)
-offer("clone", clone)
-offer("detach", lambda x: x.detach())
-PUBLIC = {"clone": clone, "is_floating_point": Tensor.is_floating_point}
-"""Functions of this module that belong into the package's name space."""
+for _name in ("T", "mT"):
+    tensor.install_method(_name, property(
+        (lambda x: F.permute(x, tuple(range(x.ndim))[::-1])) if _name == "T" else (lambda x: F.transpose(x, -2, -1))))

@@ -5,6 +5,7 @@ from collections import OrderedDict, UserDict, UserList, namedtuple
 
 import numpy as np
 import pytest
+
 import tinyfin
 from tinyfin.data import collate, default_collate, default_convert
 from tinyfin.data.collate import move
@@ -23,7 +24,7 @@ def test_tensors_are_stacked():
 
 
 @pytest.mark.parametrize(
-    "name", "float32 float64 float16 int8 int16 int32 int64 uint8 bool".split()
+    "name", ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "bool"]
 )
 def test_arrays_keep_their_dtype(name):
     a = np.arange(3).astype(name)

@@ -3,6 +3,7 @@
 import doctest
 
 import pytest
+
 import tinyfin
 from tinyfin.data import (
     ChainDataset,
@@ -127,7 +128,7 @@ def test_random_split():
         ]
 
     assert split(1) == split(1) != split(2)
-    assert sorted(sum(split(1), [])) == list(range(10))
+    assert sorted(i for part in split(1) for i in part) == list(range(10))
     assert [len(p) for p in random_split(Numbers(10), [0.5, 0.3, 0.2])] == [5, 3, 2]
     assert [len(p) for p in random_split(Numbers(7), [0.5, 0.5])] == [4, 3]
     assert [len(p) for p in random_split(Numbers(0), [0, 0])] == [0, 0]

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+
 import tinyfin
 from tinyfin.data import IterableDataset, TensorDataset, default_collate, fetch
 from tinyfin.data.fetch import EndOfStream, MapFetch, Seeded, StreamFetch, batch_seed, fetch_for

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+
 import tinyfin
 from tinyfin.data import (
     BatchSampler,
@@ -78,7 +79,7 @@ def test_batches():
 
 def test_lengths():
     data = list(range(7))
-    for loader, n in (
+    for batches, n in (
         (DataLoader(data, 3), 3),
         (DataLoader(data, 3, drop_last=True), 2),
         (DataLoader(data, None), 7),
@@ -86,7 +87,7 @@ def test_lengths():
         (DataLoader(Stream(7), 3), 3),
         (DataLoader(Stream(7), 3, drop_last=True), 2),
     ):
-        assert len(loader) == n == len(list(loader)) == len(iter(loader))
+        assert len(batches) == n == len(list(batches)) == len(iter(batches))
 
 
 def test_parts_are_seen_from_outside():
@@ -117,7 +118,7 @@ def test_batches_do_not_share_memory_with_the_dataset():
 def test_shuffling_follows_from_the_seed():
     def epochs(seed):
         loader = DataLoader(range(20), 6, shuffle=True, generator=seeded(seed))
-        return [sum(lists(loader), []) for _ in range(2)]
+        return [[i for b in lists(loader) for i in b] for _ in range(2)]
 
     first, second = epochs(1)
     assert epochs(1) == [first, second] != epochs(2)

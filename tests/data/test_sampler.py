@@ -4,9 +4,10 @@ import doctest
 from collections import Counter
 
 import pytest
-import tinyfin
 from hypothesis import given
 from hypothesis import strategies as st
+
+import tinyfin
 from tinyfin.data import (
     BatchSampler,
     RandomSampler,
@@ -141,7 +142,7 @@ def test_batches(n, size, drop_last):
     assert len(batches) == len(s)
     assert all(len(b) == size for b in batches[:-1])
     whole = n // size * size if drop_last else n
-    assert sum(batches, []) == list(range(whole))
+    assert [i for b in batches for i in b] == list(range(whole))
 
 
 def test_batch_sampler_passes_state_on():

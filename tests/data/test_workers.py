@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+
 import tinyfin
 from tinyfin.data import DataLoader, Dataset, get_worker_info, workers
 

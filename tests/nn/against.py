@@ -20,8 +20,17 @@ def integers(high, *shape, seed=0):
     return rng(seed).integers(0, high, shape)
 
 
+class Fixed:
+    """An array whose tensor wants no gradient."""
+
+    def __init__(self, x):
+        self.x = x
+
+
 def tensor(m, x, grad=True):
     """A tensor of module `m` (tinyfin or torch) from an array; anything else as it is."""
+    if isinstance(x, Fixed):
+        return tensor(m, x.x, False)
     if isinstance(x, (list, tuple)):
         return type(x)(tensor(m, v, grad) for v in x)
     if not isinstance(x, np.ndarray):

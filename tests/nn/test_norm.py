@@ -67,7 +67,7 @@ def test_batch_norm_dimensions(shape):
 def test_batch_norm_errors():
     with pytest.raises(RuntimeError, match="running_mean"):
         tf.nn.BatchNorm2d(3)(tf.ones(2, 4, 2, 2))
-    with pytest.raises(ValueError, match="one value a channel"):
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
         tf.nn.BatchNorm1d(3)(tf.ones(1, 3))
 
 
@@ -102,12 +102,11 @@ def test_rms_norm(options, shape):
     against.module(lambda nn: nn.RMSNorm(shape, **options), normal(2, 3, 4), spread=0.5)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 6])
-@pytest.mark.parametrize("shape", [(3, 6), (2, 6, 5), (2, 6, 3, 4)])
+@pytest.mark.parametrize("groups, shape", [
+    (1, (3, 6)), (2, (3, 6)), (1, (2, 6, 5)), (2, (2, 6, 5)), (6, (2, 6, 5)), (3, (2, 6, 3, 4)),
+])
 @pytest.mark.parametrize("options", [{}, {"affine": False}, {"bias": False}])
 def test_group_norm(groups, shape, options):
-    if len(shape) == 2 and groups == 6:
-        pytest.skip("one value a group")
     against.module(lambda nn: nn.GroupNorm(groups, 6, **options), normal(*shape), spread=0.5,
                    tolerance=5e-5)
 
@@ -115,11 +114,11 @@ def test_group_norm(groups, shape, options):
 def test_other_errors():
     with pytest.raises(ValueError, match="does not divide"):
         tf.nn.GroupNorm(4, 6)
-    with pytest.raises(RuntimeError, match="group_norm: weight"):
+    with pytest.raises(RuntimeError, match="weight"):
         tf.nn.GroupNorm(2, 6)(tf.ones(1, 4, 2))
-    with pytest.raises(RuntimeError, match="layer_norm"):
+    with pytest.raises(RuntimeError, match="normalized_shape"):
         tf.nn.LayerNorm(3)(tf.ones(2, 4))
-    with pytest.raises(RuntimeError, match="rms_norm"):
+    with pytest.raises(RuntimeError, match="normalized_shape"):
         tf.nn.RMSNorm(3)(tf.ones(2, 4))
     with pytest.raises(ValueError, match="one value a channel"):
         tf.nn.InstanceNorm1d(3)(tf.ones(2, 3, 1))

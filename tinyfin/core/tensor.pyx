@@ -264,6 +264,11 @@ cdef class Tensor:
         """Number of the first element within the storage."""
         return self.v.offset
 
+    def storage_elements(self):
+        """How many elements of this dtype the storage holds, counted from offset 0."""
+        cdef size_t before = self.v.data - self.storage.data if self.v.data != NULL else 0
+        return self.v.offset + <int64_t>((self.storage.nbytes - before) // tf_itemsize[self.v.dtype])
+
     def numel(self):
         """Number of elements."""
         return self.v.size

@@ -78,8 +78,7 @@ def save_checkpoint(
     tree: dict[str, Any] = {"user": _plain(user, "user")}
     for part, x in given.items():
         if x is not None:
-            state = _each(x, _generator_state if part == "generator" else _state_of)
-            tree[part] = _encode(state, part, tensors)
+            tree[part] = _encode_part(x, part, tensors)
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     metadata = {"format": FORMAT, "version": str(VERSION), "sha256": _BLANK, "state": text}
     writer = Writer(tensors, metadata)
@@ -108,11 +107,12 @@ def _digest_at(header: bytes) -> int:
     return at + len(key) if at >= 0 else -1
 
 
-def _each(x: Any, state: Any) -> Any:
-    """The state of one object, or of each in a dict of them."""
-    if isinstance(x, dict):
-        return {"$each": {name: state(one) for name, one in x.items()}}
-    return state(x)
+def _encode_part(x: Any, part: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """{"one": state} of an object, or {"each": {name: state}} of a dict of objects."""
+    state_of = _generator_state if part == "generator" else _state_of
+    if not isinstance(x, dict):
+        return {"one": _encode(state_of(x), part, tensors)}
+    return {"each": {k: _encode(state_of(v), f"{part}.{k}", tensors) for k, v in x.items()}}
 
 
 def _state_of(x: Any) -> Any:
@@ -140,8 +140,11 @@ def _encode(x: Any, where: str, tensors: dict[str, Tensor]) -> Any:
     if x is None or isinstance(x, (bool, str)):
         return x
     if isinstance(x, tinyfin.Tensor):
-        tensors[where] = x
-        return {"$tensor": where}
+        name, k = where, 1
+        while name in tensors:
+            name, k = f"{where}#{k}", k + 1
+        tensors[name] = x
+        return {"$tensor": name}
     if isinstance(x, int):
         return int(x)
     if isinstance(x, float):
@@ -164,7 +167,7 @@ def _encode(x: Any, where: str, tensors: dict[str, Tensor]) -> Any:
 
 def _encode_dict(x: dict[Any, Any], where: str, tensors: dict[str, Tensor]) -> Any:
     pairs = [(k, _encode(v, f"{where}.{k}", tensors)) for k, v in x.items()]
-    if all(isinstance(k, str) and not k.startswith(_MARK) for k in x) or "$each" in x:
+    if all(isinstance(k, str) and not k.startswith(_MARK) for k in x):
         return dict(pairs)
     return {"$dict": [[_encode(k, f"a key of {where}", tensors), v] for k, v in pairs]}
 
@@ -175,7 +178,7 @@ def _decode(x: Any, tensor: Any) -> Any:
         return [_decode(v, tensor) for v in x]
     if not isinstance(x, dict):
         return x
-    if len(x) != 1 or not next(iter(x)).startswith(_MARK) or "$each" in x:
+    if len(x) != 1 or not next(iter(x)).startswith(_MARK):
         return {k: _decode(v, tensor) for k, v in x.items()}
     ((kind, value),) = x.items()
     if kind == "$tensor":
@@ -240,28 +243,37 @@ def load_checkpoint(
                     f"{path} holds no {part}: it was saved with {held}. Leave {part} out, or "
                     "use another file"
                 )
-            states[part] = _decode(tree[part], lambda name: read_tensor(buffer, header, name))
-            _check_names(path, part, x, states[part])
+            _check_names(path, part, x, tree[part])
+            states[part] = _decode_part(tree[part], part, buffer, header)
     for part, state in states.items():
         _restore(given[part], state, _set_generator if part == "generator" else _set_state)
     return tree["user"]
 
 
-def _check_names(path: Path, part: str, x: Any, state: Any) -> None:
-    many = isinstance(state, dict) and "$each" in state
-    saved = sorted(state["$each"]) if many else None
-    asked = sorted(x) if isinstance(x, dict) else None
-    if saved != asked:
-        raise CheckpointError(
-            f"{path}: {part} was saved as {saved or 'one object'}, asked for is "
-            f"{asked or 'one object'}"
-        )
+def _check_names(path: Path, part: str, x: Any, saved: dict[str, Any]) -> None:
+    held = sorted(saved["each"]) if "each" in saved else "one object"
+    asked = sorted(x) if isinstance(x, dict) else "one object"
+    if held != asked:
+        raise CheckpointError(f"{path}: {part} was saved as {held}, asked for is {asked}")
+
+
+def _decode_part(saved: dict[str, Any], part: str, buffer: Any, header: Any) -> Any:
+    """One state, or the states of several objects by name."""
+
+    def tensor(name: str) -> Tensor:
+        t = read_tensor(buffer, header, name)
+        # A model copies what it is given; others may keep it, so they get memory of their own.
+        return t if part == "model" else t.clone()
+
+    if "each" in saved:
+        return {name: _decode(state, tensor) for name, state in saved["each"].items()}
+    return _decode(saved["one"], tensor)
 
 
 def _restore(x: Any, state: Any, put: Any) -> None:
     if isinstance(x, dict):
         for name, one in x.items():
-            put(one, state["$each"][name])
+            put(one, state[name])
     else:
         put(x, state)
 
@@ -271,9 +283,7 @@ def _set_state(x: Any, state: Any) -> None:
 
 
 def _set_generator(g: Any, state: Tensor) -> None:
-    # A copy: a generator may keep what it is given, and this memory belongs to the file.
-    own = state.clone()
-    tinyfin.set_rng_state(own) if g is True else g.set_state(own)
+    tinyfin.set_rng_state(state) if g is True else g.set_state(state)
 
 
 def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:

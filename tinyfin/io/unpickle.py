@@ -296,6 +296,11 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin-1")
 
 
+def _bytes() -> bytes:
+    """How protocol 2 writes empty bytes."""
+    return b""
+
+
 def _bytearray(source: Any = b"", encoding: str = "latin-1") -> bytearray:
     return bytearray(source if isinstance(source, bytes) else _encode(source, encoding))
 
@@ -319,6 +324,8 @@ def _ordered(items: Any = ()) -> OrderedDict[Any, Any]:
 PLAIN: Table = {
     ("collections", "OrderedDict"): Call(_ordered),
     ("_codecs", "encode"): Call(_encode),
+    ("__builtin__", "bytes"): Call(_bytes),
+    ("builtins", "bytes"): Call(_bytes),
     ("__builtin__", "bytearray"): Call(_bytearray),
     ("builtins", "bytearray"): Call(_bytearray),
     ("__builtin__", "complex"): Call(_complex),

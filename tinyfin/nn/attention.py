@@ -7,7 +7,6 @@ from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty, zeros
 from tinyfin.nn import functional, init
-from tinyfin.nn.functional.attention import attention_weights
 from tinyfin.nn.linear import Linear
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
@@ -135,7 +134,8 @@ class MultiheadAttention(Module):
         drop = self.dropout if self.training else 0.0
         weights = None
         if need_weights:
-            weights = attention_weights(q, k, mask)
+            scores = (q / math.sqrt(self.head_dim)) @ k.mT
+            weights = F.softmax(scores if mask is None else scores + mask, -1)
             weights = functional.dropout(weights, drop)
             y = weights @ v
         else:

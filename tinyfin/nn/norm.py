@@ -7,6 +7,7 @@ from tinyfin.creation import ones, zeros
 from tinyfin.nn import functional
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
+from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class _BatchNorm(_Running):
                     momentum = 1.0 / count.item()
         elif self.training:
             mean = var = None
-        return functional.batch_norm(input, mean, var, *self._own(), by_batch,
-                                     0.0 if momentum is None else momentum, self.eps)
+        return F.batch_norm(input, mean, var, *self._own(), by_batch,
+                            0.0 if momentum is None else momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -264,7 +265,7 @@ class LayerNorm(_Affine):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises."""
-        return functional.layer_norm(input, self.normalized_shape, *self._own(), self.eps)
+        return F.layer_norm(input, self.normalized_shape, *self._own(), self.eps)
 
     def extra_repr(self) -> str:
         """The options."""
@@ -307,7 +308,7 @@ class RMSNorm(_Affine):
         """Normalises."""
         own = self._parameters
         weight = own["weight"] if "weight" in own else self.weight
-        return functional.rms_norm(input, self.normalized_shape, weight, self.eps)
+        return F.rms_norm(input, self.normalized_shape, weight, self.eps)
 
     def extra_repr(self) -> str:
         """The options."""
@@ -349,7 +350,7 @@ class GroupNorm(_Affine):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises."""
-        return functional.group_norm(input, self.num_groups, *self._own(), self.eps)
+        return F.group_norm(input, self.num_groups, *self._own(), self.eps)
 
     def extra_repr(self) -> str:
         """The options."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def _checked(data: Tensor | None, kind: str) -> Tensor:
     if data is None:
@@ -11,6 +15,14 @@ def _checked(data: Tensor | None, kind: str) -> Tensor:
     if not isinstance(data, Tensor):
         raise TypeError(f"{kind}: data is a {type(data).__name__}, expected a Tensor")
     return data
+
+
+def _over(cls: type, data: Tensor, requires_grad: bool) -> Any:
+    """An instance of a subclass over the memory of `data`, without history."""
+    x = Tensor.__new__(cls)
+    x.data = data
+    x.requires_grad = requires_grad
+    return x
 
 
 class Parameter(Tensor):
@@ -33,7 +45,10 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Makes a parameter over the memory of `data`."""
-        return Tensor._make_subclass(cls, _checked(data, cls.__name__), requires_grad)
+        return _over(cls, _checked(data, cls.__name__), requires_grad)
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        """See the class."""
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         known = memo.get(id(self))
@@ -77,7 +92,7 @@ class Buffer(Tensor):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         """Makes a buffer over the memory of `data`."""
         data = _checked(data, cls.__name__)
-        buffer = Tensor._make_subclass(cls, data, data.requires_grad)
+        buffer = _over(cls, data, data.requires_grad)
         buffer.persistent = persistent
         return buffer
 

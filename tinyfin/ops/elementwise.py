@@ -3,7 +3,7 @@
 `d` gives partial derivatives; the engine multiplies by the cotangent and undoes broadcasting.
 """
 
-from tinyfin.ops.row import F, binary, composite, row, unary
+from tinyfin.ops.row import DIMS, KEEPDIM, F, binary, composite, row, unary
 
 TWO_OVER_SQRT_PI = 1.1283791670955126
 LN2 = 0.6931471805599453
@@ -156,6 +156,11 @@ unary("log10", "log10(x)", d=lambda x: 1 / (x * LN10), dtypes="fh", domain=(0.1,
 unary("log1p", "log1p(x)", d=lambda x: 1 / (1 + x), dtypes="fh", domain=(-0.9, 5), doc="log(1 + x), exact near 0.")
 unary("sqrt", "sqrt(x)", d=None, vjp=(lambda g, y: g / (2 * y)), jvp=lambda y, x_t: x_t / (2 * y), dtypes="fh",
       domain=(0.1, 5), doc="Square root.")
+unary("root_or_flat", "sqrt(x)", d=None, vjp=lambda g, y: F.where(y == 0, 0.0, g / (2 * y)), dtypes="fh",
+      jvp=lambda y, x_t: F.where(y == 0, 0.0, x_t / (2 * y)), domain=(0.1, 5), function=False, method=False,
+      doc="Square root whose gradient at 0 is taken as 0: norms have a subgradient there.")
+composite("norm2", "x", lambda x, dim, keepdim: F.root_or_flat(F.sum(F.square(x), dim, keepdim)),
+          attrs=(DIMS, KEEPDIM), function=False, method=False, dtypes="fh", doc="Euclidean length along axes.")
 unary("rsqrt", "rsqrt(x)", d=lambda y: -0.5 * (y * y * y), dtypes="fh", domain=(0.1, 5),
       doc="One over the square root.")
 unary("reciprocal", "T(1) / x", d=lambda y: -(y * y), dtypes="fh", domain=(0.3, 5), doc="One over each element.")

@@ -127,6 +127,12 @@ def offer(name, value):
     setattr(F, name, value)
 
 
+def offer_missing(name, value):
+    """The same for names that no row has."""
+    if name not in F.__dict__:
+        setattr(F, name, value)
+
+
 def functions():
     """(name, Op) of the operations that belong into the package's name space."""
     return [(name, op) for name, op in OPS.items() if op.row.function]

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 
-# panel[k][width] of rows (of A) or columns (of B) first..first + count, for k from k0 on
+# panels[][k][width] of rows (of A) or columns (of B) first..first + count, for k from k0 on
 ctypedef void (*gemm_pack)(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                            void *dst) noexcept nogil
 # takes rows x cols finished accumulators of C[i:, j:] from acc, whose rows are ld elements apart

@@ -54,15 +54,10 @@ cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:
 
 cdef void panels(const Area *s, int side, int64_t first, int64_t stop, char *dst) noexcept nogil:
     """Packs rows of A (side 0) or columns of B (1) from first to stop, the area's own count."""
-    cdef const gemm *p = s.p
-    cdef int64_t w = p.kind.nr if side else p.kind.mr, i = first
-    while i < stop:
-        if side:
-            p.pack_b(p, s.j + i, min(w, stop - i), s.k0, s.k, dst)
-        else:
-            p.pack_a(p, s.i + i, min(w, stop - i), s.k0, s.k, dst)
-        dst += w * s.k * p.kind.itemsize
-        i += w
+    if side:
+        s.p.pack_b(s.p, s.j + first, stop - first, s.k0, s.k, dst)
+    else:
+        s.p.pack_a(s.p, s.i + first, stop - first, s.k0, s.k, dst)
 
 
 cdef void pack_task(int64_t t, void *ctx) noexcept nogil:

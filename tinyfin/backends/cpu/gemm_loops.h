@@ -36,9 +36,10 @@ typedef struct {
   /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */
   void (*rows_n)(const tf_product *p);
   void (*row_t)(const tf_product *p);
-  /* panel[k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B */
+  /* panels[][k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B;
+     count rows of A or columns of B fill as many panels as they need */
   void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side);
-  /* panel[k][width] from runs of accumulator type, rows[i][0:k] */
+  /* one panel[k][width] from runs of accumulator type, rows[i][0:k]; count <= width */
   void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side);
   /* elements of a dtype to accumulators and back; strides in elements, wide and acc dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);

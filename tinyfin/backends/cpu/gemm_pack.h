@@ -14,11 +14,10 @@ TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t coun
         TF_EACH16(i, L) t[h][i] = LOAD(p[h * L + i] + q);
         TRANSPOSE(t[h]);
       }
-      const int exact = q + L == k; /* nothing lies after the last row */
       TF_EACH16(i, L) {
         TF_EACH16(h, blocks) {
           T *d = dst + (q + i) * W + h * L;
-          if (i == L - 1 && h == blocks - 1 && exact) STORE_PART(d, t[h][i], spill);
+          if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i], spill); /* nothing lies after the panel */
           else STORE(d, t[h][i]);
         }
       }
@@ -45,11 +44,6 @@ TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks,
     const T *rows[NR > MR ? NR : MR];
     for (int64_t i = 0; i < count; i++) rows[i] = src + i * is;
     NAME(pack_rows_w)(W, rows, count, k, dst);
-  } else if (is == 1 && count == W) {
-    for (int64_t q = 0; q < k; q++) {
-      const T *r = src + q * ks;
-      memcpy(dst + q * W, r, W * sizeof(T));
-    }
   } else {
     for (int64_t q = 0; q < k; q++) {
       for (int64_t i = 0; i < count; i++) dst[q * W + i] = src[i * is + q * ks];
@@ -58,23 +52,43 @@ TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks,
   }
 }
 
+/* rows of k that are dense along i: read in order, over all panels */
+TF_INLINE void NAME(pack_dense)(const int W, const T *src, int64_t ks, int64_t panels, int64_t k, T *dst) {
+  for (int64_t q = 0; q < k; q++)
+    for (int64_t h = 0; h < panels; h++) memcpy(dst + (h * k + q) * W, src + q * ks + h * W, W * sizeof(T));
+}
+
 enum { NAME(STRIP) = 64 }; /* columns widened at a time */
 
-static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst,
-                       int side) {
-  if (dtype == OWN) {
-    if (side) NAME(pack_own)(NR, src, is, ks, count, k, dst);
-    else NAME(pack_own)(MR, src, is, ks, count, k, dst);
-    return;
-  }
+static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks, int64_t count, int64_t k, T *dst,
+                             int side) {
   const int64_t size = tf_itemsize[dtype], w = side ? NR : MR;
   T strip[NR > MR ? NR : MR][NAME(STRIP)];
   const void *rows[NR > MR ? NR : MR];
   for (int64_t i = 0; i < count; i++) rows[i] = strip[i];
   for (int64_t q = 0; q < k; q += NAME(STRIP)) {
     int64_t some = k - q < NAME(STRIP) ? k - q : NAME(STRIP);
-    for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, (const char *)src + (i * is + q * ks) * size, ks, some, strip[i]);
-    NAME(pack_rows)(rows, count, some, (T *)dst + q * w, side);
+    for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some, strip[i]);
+    NAME(pack_rows)(rows, count, some, dst + q * w, side);
+  }
+}
+
+static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst,
+                       int side) {
+  const int64_t w = side ? NR : MR;
+  const char *s = src;
+  T *d = dst;
+  if (dtype == OWN && is == 1 && ks != 1) {
+    const int64_t whole = count / w;
+    if (side) NAME(pack_dense)(NR, src, ks, whole, k, d);
+    else NAME(pack_dense)(MR, src, ks, whole, k, d);
+    s += whole * w * sizeof(T), d += whole * w * k, count -= whole * w;
+  }
+  for (; count > 0; count -= w, s += w * is * tf_itemsize[dtype], d += w * k) {
+    const int64_t some = count < w ? count : w;
+    if (dtype != OWN) NAME(pack_wider)(dtype, s, is, ks, some, k, d, side);
+    else if (side) NAME(pack_own)(NR, (const T *)s, is, ks, some, k, d);
+    else NAME(pack_own)(MR, (const T *)s, is, ks, some, k, d);
   }
 }
 

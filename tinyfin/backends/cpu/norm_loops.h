@@ -45,16 +45,21 @@ typedef struct {
   int64_t rows, n, xstep, ystep;
 } tf_ce_rows;
 
+typedef void (*tf_load)(void *to, const char *from, int64_t n, int64_t stride);
+typedef void (*tf_store)(char *to, const void *from, int64_t n, int64_t stride);
+typedef void (*tf_load_tile)(void *to, const char *from, int64_t n, int cols, int64_t sn, int64_t sc);
+typedef void (*tf_store_tile)(char *to, const void *from, int64_t n, int cols, int64_t sn, int64_t sc);
+typedef void (*tf_soft)(const tf_soft_rows *a);
+
 typedef struct {
   /* n numbers of the dtype that is the index, `stride` elements apart, to the table's type; back */
-  void (*load[10])(void *to, const char *from, int64_t n, int64_t stride);
-  void (*store[10])(char *to, const void *from, int64_t n, int64_t stride);
+  tf_load load[10];
+  tf_store store[10];
   /* n numbers in each of `cols` columns, strides sn and sc, to tiles of 16 columns; back */
-  void (*load_tile[10])(void *to, const char *from, int64_t n, int cols, int64_t sn, int64_t sc);
-  void (*store_tile[10])(char *to, const void *from, int64_t n, int cols, int64_t sn, int64_t sc);
+  tf_load_tile load_tile[10];
+  tf_store_tile store_tile[10];
   /* [0] softmax, [1] log_softmax, [2] softmax_grad, [3] log_softmax_grad */
-  void (*soft[4])(const tf_soft_rows *a);
-  void (*soft_tile[4])(const tf_soft_rows *a);
+  tf_soft soft[4], soft_tile[4];
   void (*lse)(const tf_lse_rows *a), (*lse_tile)(const tf_lse_rows *a, void *work);
   void (*ce_grad)(const tf_ce_rows *a), (*ce_grad_tile)(const tf_ce_rows *a);
   void (*norm)(const tf_norm_rows *a), (*norm_grad)(const tf_norm_rows *a);

@@ -41,7 +41,6 @@ cdef extern from "norm_loops.h" nogil:
     ctypedef void (*tf_store_tile)(char *to, const void *src, int64_t n, int cols, int64_t sn,
                                    int64_t sc) noexcept nogil
     ctypedef void (*tf_soft)(const tf_soft_rows *a) noexcept nogil
-    ctypedef void (*tf_norm)(const tf_norm_rows *a) noexcept nogil
 
     ctypedef struct tf_lse_rows:
         const void *x
@@ -69,8 +68,8 @@ cdef extern from "norm_loops.h" nogil:
         void (*lse_tile)(const tf_lse_rows *a, void *work) noexcept nogil
         void (*ce_grad)(const tf_ce_rows *a) noexcept nogil
         void (*ce_grad_tile)(const tf_ce_rows *a) noexcept nogil
-        tf_norm norm
-        tf_norm norm_grad
+        void (*norm)(const tf_norm_rows *a) noexcept nogil
+        void (*norm_grad)(const tf_norm_rows *a) noexcept nogil
         void (*sum)(void *sum, const void *x, int64_t n) noexcept nogil
         void (*sqdiff)(void *sum, const void *x, const void *mean, int64_t n) noexcept nogil
         void (*xhat)(void *sum, const void *g, const void *x, const tf_channel *c,

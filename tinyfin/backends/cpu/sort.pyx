@@ -33,7 +33,10 @@ ctypedef fused item:
 
 
 cdef inline uint64_t key_of(item v) noexcept nogil:
-    return v if item is uint64_t else v.key
+    if item is uint64_t:
+        return v
+    else:
+        return v.key
 
 
 cdef void insertion(item *v, int64_t n) noexcept nogil:
@@ -244,7 +247,7 @@ cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs
     s.k = y.shape[dim] if x.ndim else y.size
     s.xs = x.strides[dim] if x.ndim else 1
     s.ys = y.strides[dim] if x.ndim else 1
-    s.wide = x.dtype == TF_I64 or x.dtype == TF_F64 or s.n > 0xffffffff
+    s.wide = x.dtype == TF_I64 or x.dtype == TF_F64 or s.n >> 32 != 0
     if s.wide and x.dtype != TF_I64 and x.dtype != TF_F64:
         return TF_EUNSUPPORTED
     s.a.nd, s.lines, s.failed = 0, 1, False

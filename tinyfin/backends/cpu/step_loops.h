@@ -13,13 +13,12 @@ typedef struct {
   int flags;
 } tf_step;
 
+typedef void (*tf_stepper)(void *p, const void *g, void *const *state, int64_t n, const tf_step *s);
+
 typedef struct {
-  /* state: [0] momentum buffer */
-  void (*sgd)(void *p, const void *g, void *const *state, int64_t n, const tf_step *s);
-  /* state: first moment, second moment, largest second moment or NULL */
-  void (*adam)(void *p, const void *g, void *const *state, int64_t n, const tf_step *s);
-  /* state: mean square, mean gradient or NULL, momentum buffer or NULL */
-  void (*rmsprop)(void *p, const void *g, void *const *state, int64_t n, const tf_step *s);
+  tf_stepper sgd;     /* state: momentum buffer or NULL */
+  tf_stepper adam;    /* first moment, second moment, largest second moment or NULL */
+  tf_stepper rmsprop; /* mean square, mean gradient or NULL, momentum buffer or NULL */
 } tf_step_loops;
 
 typedef struct {

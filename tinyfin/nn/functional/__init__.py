@@ -27,7 +27,6 @@ from tinyfin.nn.functional.activation import softsign as softsign
 from tinyfin.nn.functional.activation import tanh as tanh
 from tinyfin.nn.functional.activation import tanhshrink as tanhshrink
 from tinyfin.nn.functional.activation import threshold as threshold
-from tinyfin.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from tinyfin.nn.functional.conv import conv1d as conv1d
 from tinyfin.nn.functional.conv import conv2d as conv2d
 from tinyfin.nn.functional.conv import conv3d as conv3d
@@ -75,3 +74,6 @@ from tinyfin.nn.functional.pool import max_pool3d as max_pool3d
 from tinyfin.nn.functional.resize import interpolate as interpolate
 from tinyfin.nn.functional.resize import pixel_shuffle as pixel_shuffle
 from tinyfin.nn.functional.resize import pixel_unshuffle as pixel_unshuffle
+from tinyfin.ops.row import F as _F
+
+scaled_dot_product_attention = _F.scaled_dot_product_attention

@@ -1,11 +1,29 @@
 """Lengths, distances and angles of vectors."""
 from __future__ import annotations
 
+import math
+
 from tinyfin.core.tensor import Tensor
+from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def length(x: Tensor, p: float, dim: Any, keepdim: bool = False) -> Tensor:
+    """Norm of order `p` along dimensions; its gradient at zero is zero."""
+    if math.isinf(p):
+        size = x.abs()
+        return size.amax(dim, keepdim) if p > 0 else size.amin(dim, keepdim)
+    if p == 0:
+        return (x != 0).sum(dim, keepdim).to(x.dtype)
+    if p == 1:
+        return x.abs().sum(dim, keepdim)
+    s = (x * x if p == 2 else x.abs() ** p).sum(dim, keepdim)
+    zero = s == 0
+    safe = F.where(zero, 1.0, s)
+    return F.where(zero, 0.0, safe.sqrt() if p == 2 else safe ** (1.0 / p))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
@@ -17,10 +35,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
         dim: the dimension, or several.
         eps: the least divisor.
 
-    >>> F.normalize(tf.tensor([[3.0, 4.0]])).tolist()
-    [[0.6..., 0.8...]]
+    >>> [round(v, 3) for v in F.normalize(tf.tensor([[3.0, 4.0]])).flatten().tolist()]
+    [0.6, 0.8]
     """
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
+    return input / length(input, float(p), dim, True).clamp(min=eps)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -35,10 +53,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> F.cosine_similarity(tf.tensor([[1.0, 0.0]]), tf.tensor([[2.0, 0.0]])).tolist()
     [1.0]
     """
-    x1, x2 = x1.broadcast_tensors(x2) if hasattr(x1, "broadcast_tensors") else _broadcast(x1, x2)
-    a = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
-    b = x2 / x2.norm(2, dim, keepdim=True).clamp(min=eps)
-    return (a * b).sum(dim)
+    product = x1 * x2
+    a = length(x1.expand_as(product), 2.0, dim).clamp(min=eps)
+    b = length(x2.expand_as(product), 2.0, dim).clamp(min=eps)
+    return product.sum(dim) / (a * b)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
@@ -48,4 +66,4 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     >>> F.pairwise_distance(tf.tensor([[0.0, 0.0]]), tf.tensor([[3.0, 4.0]]), eps=0.0).tolist()
     [5.0]
     """
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+    return length(x1 - x2 + eps, float(p), -1, keepdim)

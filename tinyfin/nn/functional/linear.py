@@ -4,6 +4,7 @@ from __future__ import annotations
 from tinyfin.autograd.modes import no_grad
 from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.distance import length
 from tinyfin.ops.row import F
 
 INT64 = dtype_by_name("int64")
@@ -73,11 +74,10 @@ def padding_row(what: str, padding_idx: int, rows: int) -> int:
 
 def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     with no_grad():
-        index = input.reshape(-1).unique()
-        rows = weight.index_select(0, index)
-        norms = rows.norm(norm_type, -1, keepdim=True)
-        rows = rows.where(norms <= max_norm, rows * (max_norm / (norms + 1e-7)))
-        weight.index_copy_(0, index, rows)
+        index = input.reshape(-1).long()
+        rows = weight[index]
+        norms = length(rows, float(norm_type), -1, True)
+        weight[index] = F.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

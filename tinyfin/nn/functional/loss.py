@@ -9,9 +9,6 @@ from tinyfin.nn.functional.distance import pairwise_distance
 from tinyfin.ops.row import F
 
 
-_REDUCTIONS = ("none", "mean", "sum")
-
-
 def named_reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
     """The reduction, also from PyTorch's two older switches."""
     if size_average is None and reduce is None:
@@ -19,35 +16,22 @@ def named_reduction(reduction: str, size_average: bool | None, reduce: bool | No
     return "none" if reduce is False else "sum" if size_average is False else "mean"
 
 
-def _reduction(what: str, reduction: str, size_average: bool | None = None,
-               reduce: bool | None = None) -> str:
-    reduction = named_reduction(reduction, size_average, reduce)
-    if reduction not in _REDUCTIONS:
+def _reduced(what: str, loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction != "none":
         raise ValueError(f"{what}: reduction is {reduction!r}, expected 'none', 'mean' or 'sum'")
-    return reduction
+    return loss
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
-
-
-def _compare(what: str, input: Tensor, target: Tensor) -> None:
-    """Warns where the shapes differ and will be broadcast, which is seldom meant."""
-    if input.shape != target.shape:
-        import warnings
-
-        warnings.warn(f"{what}: input is {tuple(input.shape)} and target {tuple(target.shape)}; "
-                      "they are broadcast, which may not be what is meant", stacklevel=3)
-
-
-def _weighted(what: str, loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def _weighted(what: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """Elementwise losses, weighted, and their mean by weight."""
-    if weight is None:
-        return _reduced(loss, reduction)
     if loss.shape != weight.shape:
         raise ValueError(f"{what}: weight is {tuple(weight.shape)}, expected {tuple(loss.shape)}")
-    loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else _reduced(loss, reduction)
+    total = _reduced(what, loss * weight, "sum" if reduction == "mean" else reduction)
+    return total / weight.sum() if reduction == "mean" else total
 
 
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
@@ -68,8 +52,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
     >>> F.mse_loss(tf.tensor([1.0, 3.0]), tf.tensor([1.0, 1.0])).item()
     2.0
     """
-    reduction = _reduction("mse_loss", reduction, size_average, reduce)
-    _compare("mse_loss", input, target)
+    reduction = named_reduction(reduction, size_average, reduce)
     if weight is None:
         return F.mse_loss(input, target, reduction)
     return _weighted("mse_loss", F.mse_loss(input, target, "none"), weight, reduction)
@@ -83,8 +66,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
     >>> F.l1_loss(tf.tensor([1.0, 3.0]), tf.tensor([1.0, 1.0])).item()
     1.0
     """
-    reduction = _reduction("l1_loss", reduction, size_average, reduce)
-    _compare("l1_loss", input, target)
+    reduction = named_reduction(reduction, size_average, reduce)
     if weight is None:
         return F.l1_loss(input, target, reduction)
     return _weighted("l1_loss", F.l1_loss(input, target, "none"), weight, reduction)
@@ -100,14 +82,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     >>> F.smooth_l1_loss(tf.tensor([1.0, 3.0]), tf.tensor([1.0, 1.0]), reduction="none").tolist()
     [0.0, 1.5]
     """
-    reduction = _reduction("smooth_l1_loss", reduction, size_average, reduce)
-    if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss: beta is {beta}, expected one that is not negative")
-    if beta == 0:
-        return l1_loss(input, target, reduction=reduction)
-    _compare("smooth_l1_loss", input, target)
-    d = (input - target).abs()
-    return _reduced(F.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+    return F.smooth_l1_loss(input, target, beta, named_reduction(reduction, size_average, reduce))
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
@@ -119,13 +94,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     >>> F.huber_loss(tf.tensor([1.0, 3.0]), tf.tensor([1.0, 1.0]), reduction="none").tolist()
     [0.0, 1.5]
     """
-    reduction = _reduction("huber_loss", reduction)
-    if delta <= 0:
-        raise RuntimeError(f"huber_loss: delta is {delta}, expected one above zero")
-    _compare("huber_loss", input, target)
-    d = (input - target).abs()
-    loss = F.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
-    return _weighted("huber_loss", loss, weight, reduction)
+    if weight is None:
+        return F.huber_loss(input, target, delta, reduction)
+    return _weighted("huber_loss", F.huber_loss(input, target, delta, "none"), weight, reduction)
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -148,8 +119,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
     >>> F.nll_loss(tf.tensor([[-1.0, -2.0], [-3.0, -4.0]]), tf.tensor([0, 1])).item()
     2.5
     """
-    reduction = _reduction("nll_loss", reduction, size_average, reduce)
-    return F.nll_loss(input, target, weight, ignore_index, reduction)
+    reduction = named_reduction(reduction, size_average, reduce)
+    return F.nll_loss(input, target, weight, reduction, ignore_index)
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -174,8 +145,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     >>> F.cross_entropy(tf.tensor([[0.0, 0.0]]), tf.tensor([1])).exp().item()
     2.0
     """
-    reduction = _reduction("cross_entropy", reduction, size_average, reduce)
-    return F.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    if size_average is not None or reduce is not None:
+        reduction = named_reduction(reduction, size_average, reduce)
+    return F.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -196,8 +168,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     >>> F.binary_cross_entropy(tf.tensor([0.5]), tf.tensor([1.0])).exp().item()
     2.0
     """
-    reduction = _reduction("binary_cross_entropy", reduction, size_average, reduce)
-    _equal_shapes("binary_cross_entropy", input, target)
+    reduction = named_reduction(reduction, size_average, reduce)
     return F.binary_cross_entropy(input, target, weight, reduction)
 
 
@@ -220,16 +191,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     >>> F.binary_cross_entropy_with_logits(tf.tensor([0.0]), tf.tensor([1.0])).exp().item()
     2.0
     """
-    name = "binary_cross_entropy_with_logits"
-    reduction = _reduction(name, reduction, size_average, reduce)
-    _equal_shapes(name, input, target)
+    reduction = named_reduction(reduction, size_average, reduce)
     return F.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
-
-
-def _equal_shapes(what: str, input: Tensor, target: Tensor) -> None:
-    if input.shape != target.shape:
-        raise ValueError(f"{what}: input is {tuple(input.shape)} and target {tuple(target.shape)}, "
-                         "expected equal shapes")
 
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None,
@@ -248,15 +211,8 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None,
     >>> F.kl_div(tf.tensor([[0.5, 0.5]]).log(), tf.tensor([[0.5, 0.5]]), reduction="batchmean").item()
     0.0
     """
-    batch = reduction == "batchmean" and size_average is None and reduce is None
-    reduction = "sum" if batch else _reduction("kl_div", reduction, size_average, reduce)
-    if log_target:
-        loss = target.exp() * (target - input)
-    else:
-        safe = F.where(target > 0, target, 1.0)
-        loss = target * safe.log() - target * input
-    loss = _reduced(loss, reduction)
-    return loss / input.shape[0] if batch and len(input.shape) else loss
+    reduction = named_reduction(reduction, size_average, reduce)
+    return F.kl_div(input, target, reduction, log_target)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
@@ -271,12 +227,12 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     >>> F.margin_ranking_loss(tf.tensor([1.0]), tf.tensor([3.0]), tf.tensor([1.0])).item()
     2.0
     """
-    reduction = _reduction("margin_ranking_loss", reduction, size_average, reduce)
+    reduction = named_reduction(reduction, size_average, reduce)
     dims = len(input1.shape), len(input2.shape), len(target.shape)
     if len(set(dims)) > 1:
         raise RuntimeError(f"margin_ranking_loss: input1, input2 and target have {dims} dimensions, "
                            "expected the same number")
-    return _reduced((margin - target * (input1 - input2)).clamp(min=0), reduction)
+    return _reduced("margin_ranking_loss", (margin - target * (input1 - input2)).clamp(min=0), reduction)
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
@@ -290,10 +246,10 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
     >>> F.hinge_embedding_loss(tf.tensor([2.0, 0.25]), tf.tensor([1.0, -1.0])).item()
     1.375
     """
-    reduction = _reduction("hinge_embedding_loss", reduction, size_average, reduce)
+    reduction = named_reduction(reduction, size_average, reduce)
     apart = F.where(target != 1, (margin - input).clamp(min=0), 0.0)
     near = F.where(target != -1, input, 0.0)
-    return _reduced(apart + near, reduction)
+    return _reduced("hinge_embedding_loss", apart + near, reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
@@ -311,7 +267,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     >>> round(F.cosine_embedding_loss(x, x, tf.tensor([-1.0])).item(), 4)
     1.0
     """
-    reduction = _reduction("cosine_embedding_loss", reduction, size_average, reduce)
+    reduction = named_reduction(reduction, size_average, reduce)
     a, b, t = tuple(input1.shape), tuple(input2.shape), tuple(target.shape)
     if len(t) not in (0, 1) or not len(a) == len(b) == len(t) + 1:
         raise RuntimeError(f"cosine_embedding_loss: input1 {a}, input2 {b} and target {t} do not fit, "
@@ -321,7 +277,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     cosine = (input1 * input2).sum(-1) / squares.sqrt()
     near = F.where(target == 1, 1 - cosine, 0.0)
     apart = F.where(target == -1, (cosine - margin).clamp(min=0), 0.0)
-    return _reduced(near + apart, reduction)
+    return _reduced("cosine_embedding_loss", near + apart, reduction)
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
@@ -347,7 +303,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     >>> F.triplet_margin_loss(a, b, b).item()
     1.0
     """
-    reduction = _reduction("triplet_margin_loss", reduction, size_average, reduce)
+    reduction = named_reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"triplet_margin_loss: margin is {margin}, expected one above zero")
 
@@ -357,7 +313,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     far = distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return _reduced((margin + distance(anchor, positive) - far).clamp(min=0), reduction)
+    return _reduced("triplet_margin_loss", (margin + distance(anchor, positive) - far).clamp(min=0), reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
@@ -370,5 +326,5 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     >>> F.soft_margin_loss(tf.tensor([0.0]), tf.tensor([1.0])).exp().item()
     2.0
     """
-    reduction = _reduction("soft_margin_loss", reduction, size_average, reduce)
-    return _reduced(-F.logsigmoid(target * input), reduction)
+    reduction = named_reduction(reduction, size_average, reduce)
+    return _reduced("soft_margin_loss", -F.logsigmoid(target * input), reduction)

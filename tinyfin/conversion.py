@@ -1,0 +1,284 @@
+"""Casts, copies and transfers, and the functions that the core calls back."""
+
+from tinyfin.backends.base import place
+from tinyfin.core import exchange, tensor
+from tinyfin.core.device import Device
+from tinyfin.core.dtype import DType
+from tinyfin.creation import as_dtype, make
+from tinyfin.ops.row import F
+from tinyfin.ops.table import offer
+
+Tensor = tensor.Tensor
+
+
+# ---- what the core calls back
+
+KERNEL_ERRORS = {
+    1: lambda op, d: MemoryError(f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"),
+    2: lambda op, d: IndexError(f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"),
+    3: lambda op, d: ZeroDivisionError(f"{op}: integer division by zero"),
+    4: lambda op, d: ValueError(f"{op}: value {d[1]} of argument {d[0]} is outside its domain"),
+    5: lambda op, d: NotImplementedError(f"{op}: no kernel for this dtype or layout"),
+    6: lambda op, d: RuntimeError(f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"),
+}
+
+
+def kernel_error(op, code, detail):
+    """The exception for a kernel's error code."""
+    return KERNEL_ERRORS[code](op, detail)
+
+
+def sum_to(x, shape):
+    """Sums x over the axes along which `shape` was broadcast to x's shape."""
+    shape = tuple(shape)
+    lead = x.ndim - len(shape)
+    dims = tuple(range(lead)) + tuple(lead + i for i, s in enumerate(shape) if s == 1 and x.shape[lead + i] != 1)
+    if dims:
+        x = F.sum(x, dims, True)
+    return x.reshape(shape) if lead or x.shape != shape else x
+
+
+def check_expands(op, source, target):
+    """An error where `source` does not broadcast to `target`."""
+    lead = len(target) - len(source)
+    fits = all(s in (1, target[lead + i]) for i, s in enumerate(source)) if lead >= 0 else \
+        all(s == 1 for s in source[:-lead]) and all(s in (1, t) for s, t in zip(source[-lead:], target))
+    if not fits or lead < 0:
+        raise RuntimeError(f"{op}: source of shape {source} does not broadcast to {target}")
+
+
+def set_slice(view, value):
+    """x[key] = value for a key that is a view."""
+    if isinstance(value, Tensor):
+        if value.data_ptr() == view.data_ptr() and value.shape == view.shape and value.stride() == view.stride() \
+                and value.dtype == view.dtype and value.device == view.device:
+            return
+        while value.ndim > view.ndim and value.shape[0] == 1:
+            value = value.squeeze(0)
+    elif hasattr(value, "__array_interface__") or isinstance(value, (list, tuple)):
+        value = exchange.from_buffer(value) if hasattr(value, "__array_interface__") else exchange.from_sequence(
+            value, None)
+    tensor.assign(view, value)
+
+
+def to_device_of(x, other):
+    """x on the device of other."""
+    return x.to(other.device)
+
+
+def inplace_formula(op, x, result):
+    """An in-place call of a row that only has a formula, with gradients."""
+    if result.shape != x.shape:
+        raise RuntimeError(f"{op.name}: the result has shape {tuple(result.shape)}, the tensor {tuple(x.shape)}")
+    return tensor.assign(x, result)
+
+
+def into(op, result, out):
+    """out=: writes a result into a tensor that is there."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op}: out is {out!r}, expected a Tensor")
+    if out.shape != result.shape:
+        raise RuntimeError(f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}")
+    return tensor.assign(out, result)
+
+
+def construct(self, args):
+    """Tensor(2, 3) and Tensor([1, 2])."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        source = exchange.from_sequence(args[0], None).to(default_dtype())
+    elif len(args) == 1 and isinstance(args[0], Tensor):
+        source = args[0].detach()
+    elif all(isinstance(a, int) for a in args):
+        source = make("Tensor", tuple(args) if args else (0,), None, None)
+    else:
+        raise TypeError(f"Tensor: cannot be made from {args!r}; use tinyfin.tensor")
+    self.data = source
+
+
+def default_dtype():
+    """The default floating-point dtype."""
+    from tinyfin.core.dtype import get_default_dtype
+
+    return get_default_dtype()
+
+
+def signature_of(op):
+    """inspect.Signature of an operation, for help() and editors."""
+    from inspect import Parameter, Signature
+
+    parameters = []
+    for name, is_attr, number in op.params:
+        default = Parameter.empty
+        if is_attr:
+            a = op.attrs[number]
+            default = Parameter.empty if a.required else a.default
+        elif op.optional[number]:
+            default = None
+        if default is Parameter.empty and parameters and parameters[-1].default is not Parameter.empty:
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY))
+        else:
+            kind = parameters[-1].kind if parameters else Parameter.POSITIONAL_OR_KEYWORD
+            parameters.append(Parameter(name, kind, default=default))
+    return Signature(parameters)
+
+
+def reduce_tensor(t):
+    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself."""
+    host = t.detach().cpu().contiguous()
+    return rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
+
+
+def rebuild(cls, data, dtype, shape, requires_grad):
+    """The inverse of reduce_tensor."""
+    t = exchange.from_bytes(data, dtype, shape)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, t, requires_grad)
+    return t.requires_grad_(requires_grad) if requires_grad else t
+
+
+# ---- casts and copies
+
+def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
+    """The tensor in another dtype or on another device; itself where nothing changes.
+
+    >>> import tinyfin
+    >>> tinyfin.ones(2).to(tinyfin.int64).tolist()
+    [1, 1]
+    """
+    for a in args:
+        if isinstance(a, DType) or a in (float, int, bool):
+            dtype = a
+        elif isinstance(a, Tensor):
+            dtype, device = a.dtype, a.device
+        elif isinstance(a, (str, Device)):
+            device = a
+        elif isinstance(a, bool):
+            pass
+        elif a is not None:
+            raise TypeError(f"to: got {a!r}, expected a dtype, a device or a Tensor")
+    t = self
+    if device is not None:
+        slot, index = place(device)
+        if (slot, index) != (self.device.slot, self.device.index or 0):
+            t = transfer(t, slot, index)
+    if dtype is not None:
+        dtype = as_dtype("to", dtype)
+        if dtype is not t.dtype:
+            return F.cast(t, dtype)
+    return t.clone() if copy and t is self else t
+
+
+def transfer(t, slot, index):
+    """Across devices; the null device takes shapes only."""
+    from tinyfin.core.device import device_object
+
+    target = device_object(slot, index)
+    if slot == 1:
+        return tensor.empty_tensor(t.shape, t.dtype, slot, index, "to").requires_grad_(t.requires_grad and t.is_leaf)
+    raise RuntimeError(f"to: a tensor on {t.device} cannot be moved to {target}: its backend offers no transfer")
+
+
+def caster(name, dtype_name):
+    """x.float() and its kin."""
+    from tinyfin.core.dtype import all_dtypes
+
+    dtype = all_dtypes()[dtype_name]
+
+    def method(self):
+        return self if self.dtype is dtype else F.cast(self, dtype)
+
+    method.__name__, method.__doc__ = name, f"The tensor as {dtype_name}."
+    return method
+
+
+CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
+         "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool"}
+
+
+def cpu(self):
+    """The tensor on the CPU."""
+    return self if self.device.slot == 0 else transfer(self, 0, 0)
+
+
+def contiguous(self):
+    """The tensor itself where its elements lie row by row, else a copy."""
+    return self if self.is_contiguous() else F.contiguous_copy(self)
+
+
+def clone(input, *, memory_format=None):
+    """A copy with its own memory; gradients flow through."""
+    return F.contiguous_copy(input)
+
+
+def numpy(self, *, force=False):
+    """A NumPy array over the same memory; with `force` detached, copied to the CPU first."""
+    return exchange.to_numpy(self.detach().cpu() if force else self)
+
+
+def as_array(self, dtype=None, copy=None):
+    """What numpy.asarray asks for."""
+    a = exchange.to_numpy(self.detach())
+    return a if dtype is None else a.astype(dtype, copy=False)
+
+
+def type_as(self, other):
+    """The tensor in the dtype of another."""
+    return to(self, other.dtype)
+
+
+def copy_(self, src, non_blocking=False):
+    """Writes the elements of src, which broadcasts and is cast, into this tensor."""
+    return tensor.assign(self, src)
+
+
+def fill_(self, value):
+    """Writes one value everywhere."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(f"fill_: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor")
+    return tensor.assign(self, value)
+
+
+def zero_(self):
+    """Writes zeros everywhere."""
+    return tensor.assign(self, 0)
+
+
+def deepcopy(self, memo):
+    """A copy for copy.deepcopy: leaves only, shared tensors stay shared."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError("deepcopy: only leaves can be copied (made by the user, not by operations); detach() first")
+    t = F.contiguous_copy(self.detach())
+    if type(self) is not Tensor:
+        t = Tensor._make_subclass(type(self), t, self.requires_grad)
+        t.__dict__.update(self.__dict__)
+    elif self.requires_grad:
+        t.requires_grad_()
+    memo[id(self)] = t
+    if self.grad is not None:
+        t.grad = deepcopy(self.grad, memo)
+    return t
+
+
+METHODS = {
+    "to": to, "cpu": cpu, "contiguous": contiguous, "clone": clone, "numpy": numpy, "__array__": as_array,
+    "type_as": type_as, "copy_": copy_, "fill_": fill_, "zero_": zero_, "__deepcopy__": deepcopy,
+    "tolist": exchange.to_list, "__dlpack__": lambda self, **_: exchange.to_dlpack(self),
+    "__dlpack_device__": lambda self: (1, 0),
+    **{name: caster(name, dtype) for name, dtype in CASTS.items()},
+}
+HOOKS = {
+    "kernel_error": kernel_error, "sum_to": sum_to, "check_expands": check_expands, "setslice": set_slice,
+    "to_device_of": to_device_of, "inplace_formula": inplace_formula, "into": into, "construct": construct,
+    "signature": signature_of, "reduce": reduce_tensor,
+}
+for _name, _value in METHODS.items():
+    tensor.install_method(_name, _value)
+for _name, _value in HOOKS.items():
+    tensor.install_hook(_name, _value)
+offer("sum_to", sum_to)
+offer("clone", clone)
+offer("detach", lambda x: x.detach())
+PUBLIC = {"clone": clone, "is_floating_point": Tensor.is_floating_point}
+"""Functions of this module that belong into the package's name space."""

@@ -1,0 +1,198 @@
+"""Linear algebra as compositions: einsum, norms, products."""
+
+from tinyfin.core import tensor
+from tinyfin.ops.row import F
+
+Tensor = tensor.Tensor
+INF = float("inf")
+
+
+def parse_equation(equation, operands):
+    """Index letters of each operand and of the result; an ellipsis becomes capital-free private letters."""
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum: the equation '{equation}' has {len(terms)} operands, {len(operands)} were given")
+    widest = 0
+    for term, x in zip(terms, operands):
+        if "..." in term:
+            widest = max(widest, x.ndim - len(term.replace("...", "")))
+    dots = [chr(0x100 + i) for i in range(widest)]
+    parsed = []
+    for term, x in zip(terms, operands):
+        named = term.replace("...", "")
+        if not all(c.isalpha() and c.isascii() for c in named):
+            raise RuntimeError(f"einsum: '{term}' in '{equation}' has characters other than letters and one ellipsis")
+        here = x.ndim - len(named)
+        if here < 0 or (here and "..." not in term):
+            raise RuntimeError(f"einsum: '{term}' names {len(named)} axes, its operand has {x.ndim} dimensions")
+        before, _, after = term.partition("...")
+        parsed.append(list(before) + (dots[widest - here:] if "..." in term else []) + list(after))
+    if arrow:
+        before, mark, after = right.partition("...")
+        result = list(before) + (dots if mark else []) + list(after)
+    else:
+        letters = [c for term in parsed for c in term]
+        result = dots + sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+    known = {c for term in parsed for c in term}
+    if len(set(result)) != len(result) or not set(result) <= known:
+        raise RuntimeError(f"einsum: the result of '{equation}' repeats an index or names an unknown one")
+    return parsed, result
+
+
+def take_diagonals(x, letters):
+    """Repeated letters of one operand become diagonals."""
+    letters = list(letters)
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            x = F.diagonal(x, 0, i, j)
+            letters = [d for k, d in enumerate(letters) if k not in (i, j)] + [c]
+    return x, letters
+
+
+def contract(a, la, b, lb, keep):
+    """Two operands to one: shared kept letters are batch axes, shared dropped ones are summed by a product."""
+    sizes = {}
+    for letters, x in ((la, a), (lb, b)):
+        for c, n in zip(letters, x.shape):
+            if sizes.setdefault(c, n) != n:
+                if 1 not in (n, sizes[c]):
+                    raise RuntimeError(f"einsum: index '{c}' has sizes {sizes[c]} and {n}")
+                sizes[c] = max(n, sizes[c])
+    a, la = sum_out(a, la, [c for c in la if c not in lb and c not in keep])
+    b, lb = sum_out(b, lb, [c for c in lb if c not in la and c not in keep])
+    a, b = (x.expand(tuple(sizes[c] for c in letters)) for x, letters in ((a, la), (b, lb)))
+    batch = [c for c in la if c in lb and c in keep]
+    inner = [c for c in la if c in lb and c not in keep]
+    rows, cols = [c for c in la if c not in lb], [c for c in lb if c not in la]
+
+    def arrange(x, letters, *groups):
+        x = F.permute(x, tuple(letters.index(c) for g in groups for c in g))
+        return x.reshape(tuple(sizes[c] for c in groups[0]) + tuple(product(sizes[c] for c in g) for g in groups[1:]))
+
+    y = F.matmul(arrange(a, la, batch, rows, inner), arrange(b, lb, batch, inner, cols))
+    out = batch + rows + cols
+    return y.reshape(tuple(sizes[c] for c in out)), out
+
+
+def product(values):
+    """The product of integers."""
+    n = 1
+    for v in values:
+        n *= v
+    return n
+
+
+def sum_out(x, letters, dropped):
+    """Sums over letters that nobody else needs."""
+    if not dropped:
+        return x, letters
+    return F.sum(x, tuple(letters.index(c) for c in dropped)), [c for c in letters if c not in dropped]
+
+
+def einsum(equation, *operands):
+    """Sums of products by index letters: 'ij,jk->ik'.
+
+    >>> import tinyfin
+    >>> a = tinyfin.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> tinyfin.einsum("ii->i", a).tolist()
+    [1.0, 4.0]
+    """
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: equation is {equation!r}, expected a string such as 'ij,jk->ik'")
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = tuple(operands[0])
+    for x in operands:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"einsum: operand is {x!r} of type {type(x).__name__}, expected a Tensor")
+    terms, result = parse_equation(equation, operands)
+    pairs = [take_diagonals(x, letters) for x, letters in zip(operands, terms)]
+    y, letters = pairs[0]
+    for k in range(1, len(pairs)):
+        later = {c for _, other in pairs[k + 1:] for c in other}
+        y, letters = contract(y, letters, *pairs[k], set(result) | later)
+    y, letters = sum_out(y, letters, [c for c in letters if c not in result])
+    return F.permute(y, tuple(letters.index(c) for c in result))
+
+
+# ---- norms
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """The ord-norm of vectors along axes, of all elements where dim is None.
+
+    >>> import tinyfin
+    >>> tinyfin.linalg.vector_norm(tinyfin.tensor([3.0, 4.0])).item()
+    5.0
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"vector_norm: x is {x!r}, expected a Tensor")
+    x = x if dtype is None else x.to(dtype)
+    if not x.is_floating_point():
+        raise RuntimeError(f"vector_norm: x is {x.dtype}, expected a floating-point tensor")
+    if ord == 2:
+        return F.norm2(x, dim, keepdim)
+    if ord == INF:
+        return F.amax(F.abs(x), dim, keepdim)
+    if ord == -INF:
+        return F.amin(F.abs(x), dim, keepdim)
+    if ord == 0:
+        return F.sum(F.ne(x, 0).to(x.dtype), dim, keepdim)
+    if ord == 1:
+        return F.sum(F.abs(x), dim, keepdim)
+    return F.pow(F.sum(F.pow(F.abs(x), float(ord)), dim, keepdim), 1.0 / ord)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    """The p-norm along axes (Euclidean by default), as torch.norm."""
+    order = 2 if p in ("fro", None) else p
+    if isinstance(order, str):
+        raise NotImplementedError(f"norm: p is {p!r}, expected a number or 'fro'")
+    return vector_norm(input, order, dim, keepdim, dtype=dtype)
+
+
+def trace(input):
+    """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: input has {input.ndim} dimensions, expected 2")
+    return F.sum(F.diagonal(input))
+
+
+def diag(input, diagonal=0):
+    """A matrix's diagonal, or the matrix with a vector on its diagonal."""
+    if input.ndim == 2:
+        return F.diagonal(input, diagonal).clone()
+    if input.ndim != 1:
+        raise RuntimeError(f"diag: input has {input.ndim} dimensions, expected 1 or 2")
+    return diag_embed(input, diagonal)
+
+
+def diag_embed(input, offset=0):
+    """Matrices with the last axis of `input` on a diagonal."""
+    n = input.shape[-1] + abs(offset)
+    return F.embed_diagonal(input, tuple(input.shape[:-1]) + (n, n), offset, input.ndim - 1, input.ndim)
+
+
+def tensordot(a, b, dims=2):
+    """Contracts the last `dims` axes of a with the first of b, or named pairs of axes."""
+    if isinstance(dims, int):
+        da, db = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        da, db = ([d] if isinstance(d, int) else list(d) for d in dims)
+    da, db = [d % a.ndim for d in da], [d % b.ndim for d in db]
+    for i, j in zip(da, db):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(f"tensordot: dim {i} of a has size {a.shape[i]}, dim {j} of b {b.shape[j]}")
+    fa, fb = [d for d in range(a.ndim) if d not in da], [d for d in range(b.ndim) if d not in db]
+    k = product(a.shape[d] for d in da)
+    y = F.matmul(F.permute(a, tuple(fa + da)).reshape(-1 if k else product(a.shape[d] for d in fa), k),
+                 F.permute(b, tuple(db + fb)).reshape(k, -1 if k else product(b.shape[d] for d in fb)))
+    return y.reshape(tuple(a.shape[d] for d in fa) + tuple(b.shape[d] for d in fb))
+
+
+FUNCTIONS = (einsum, norm, trace, diag, diag_embed, tensordot)
+PUBLIC = {f.__name__: f for f in FUNCTIONS}
+for _function in (norm, trace, diag, diag_embed):
+    tensor.install_method(_function.__name__, _function)

@@ -1,0 +1,234 @@
+"""Seeds, and random tensors over the rows of Philox numbers."""
+
+from tinyfin.core import tensor
+from tinyfin.core.dtype import all_dtypes
+from tinyfin.core.generator import Generator, default_generator
+from tinyfin.creation import as_dtype, make, sizes_of
+from tinyfin.ops.row import F
+from tinyfin.ops.table import offer
+
+Tensor = tensor.Tensor
+INT64 = all_dtypes()["int64"]
+
+
+def draw_from(name, generator):
+    """(seed, draw number) from the given generator or the default one."""
+    if generator is None:
+        generator = default_generator
+    elif not isinstance(generator, Generator):
+        raise TypeError(f"{name}: generator is {generator!r}, expected a tinyfin.Generator")
+    return generator.next_draw()
+
+
+def manual_seed(seed):
+    """Seeds the default generator and returns it.
+
+    >>> import tinyfin
+    >>> a = tinyfin.manual_seed(3) and tinyfin.rand(2)
+    >>> tinyfin.manual_seed(3) is tinyfin.default_generator and tinyfin.equal(a, tinyfin.rand(2))
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    """Seeds the default generator from the operating system and returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed():
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    """The default generator's state, a tensor of 16 bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Sets the default generator's state."""
+    default_generator.set_state(new_state)
+
+
+def float_only(name, t):
+    """Random real numbers need a floating-point tensor."""
+    if not t.is_floating_point():
+        raise RuntimeError(f"{name}: expected a floating-point tensor, got {t.dtype}")
+
+
+def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
+    """Fills with numbers uniform in [from, to)."""
+    low = named.pop("from", from_)
+    if named:
+        raise TypeError(f"uniform_: unexpected keyword arguments {sorted(named)}")
+    float_only("uniform_", self)
+    if not low <= to:
+        raise RuntimeError(f"uniform_: from is {low} and to is {to}, expected from <= to")
+    return F.uniform_(self, low, to, *draw_from("uniform_", generator))
+
+
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """Fills with normal numbers (Box-Muller)."""
+    float_only("normal_", self)
+    if not std >= 0:
+        raise RuntimeError(f"normal_: std is {std}, expected at least 0")
+    return F.normal_(self, mean, std, *draw_from("normal_", generator))
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Fills with ones with probability p, else zeros."""
+    if isinstance(p, Tensor):
+        return tensor.assign(self, bernoulli(p, generator=generator))
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_: p is {p}, expected 0 to 1")
+    return F.bernoulli_(self, p, *draw_from("bernoulli_", generator))
+
+
+def exponential_(self, lambd=1.0, *, generator=None):
+    """Fills with exponential numbers of rate lambd."""
+    float_only("exponential_", self)
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_: lambd is {lambd}, expected more than 0")
+    return F.exponential_(self, lambd, *draw_from("exponential_", generator))
+
+
+def random_(self, from_=0, to=None, *, generator=None):
+    """Fills with integers of [from, to); to the dtype's largest where not given."""
+    if to is None:
+        largest = {1: 1 << 7, 2: 1 << 11, 4: 1 << 24, 8: 1 << 53}[self.dtype.itemsize]
+        to = largest if self.is_floating_point() else (1 << (8 * self.dtype.itemsize - 1)) - 1
+    if not from_ < to:
+        raise RuntimeError(f"random_: from is {from_} and to is {to}, expected from < to")
+    return F.randint_(self, from_, to, *draw_from("random_", generator))
+
+
+def finish(out, requires_grad):
+    """requires_grad as creation functions set it."""
+    return out.requires_grad_() if requires_grad else out
+
+
+def rand(*size, generator=None, dtype=None, device=None, requires_grad=False):
+    """Numbers uniform in [0, 1).
+
+    >>> import tinyfin
+    >>> tinyfin.rand(2, 3).shape
+    tinyfin.Size([2, 3])
+    """
+    out = make("rand", sizes_of("rand", size), dtype, device)
+    return finish(uniform_(out, generator=generator), requires_grad)
+
+
+def randn(*size, generator=None, dtype=None, device=None, requires_grad=False):
+    """Normal numbers of mean 0 and variance 1."""
+    out = make("randn", sizes_of("randn", size), dtype, device)
+    return finish(normal_(out, generator=generator), requires_grad)
+
+
+def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
+    """Uniform numbers in the shape, dtype and device of `input`."""
+    return rand(*input.shape, generator=generator, dtype=dtype or input.dtype, device=device or input.device,
+                requires_grad=requires_grad)
+
+
+def randn_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
+    """Normal numbers in the shape, dtype and device of `input`."""
+    return randn(*input.shape, generator=generator, dtype=dtype or input.dtype, device=device or input.device,
+                 requires_grad=requires_grad)
+
+
+def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
+    """Integers of [low, high), or of [0, low) when called as randint(high, size).
+
+    >>> import tinyfin
+    >>> t = tinyfin.randint(5, (100,))
+    >>> bool(((t >= 0) & (t < 5)).all())
+    True
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"randint: size is {size!r}, expected a tuple of integers")
+    if not low < high:
+        raise RuntimeError(f"randint: low is {low} and high is {high}, expected low < high")
+    out = make("randint", sizes_of("randint", (size,)), INT64 if dtype is None else dtype, device)
+    return finish(F.randint_(out, low, high, *draw_from("randint", generator)), requires_grad)
+
+
+def randperm(n, *, generator=None, dtype=None, device=None):
+    """The numbers 0 to n - 1 in random order: random 63-bit keys, sorted.
+
+    >>> import tinyfin
+    >>> sorted(tinyfin.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise RuntimeError(f"randperm: n is {n!r}, expected an integer >= 0")
+    keys = make("randperm", (n,), INT64, device)
+    F.randint_(keys, 0, (1 << 63) - 1, *draw_from("randperm", generator))
+    order = F.argsort(keys, stable=True)
+    return order if dtype is None else order.to(as_dtype("randperm", dtype))
+
+
+def bernoulli(input, p=None, *, generator=None):
+    """Ones with the probabilities given by `input` (or by p), else zeros."""
+    if p is not None:
+        return bernoulli_(F.contiguous_copy(input.detach()), p, generator=generator)
+    float_only("bernoulli", input)
+    if bool(F.logical_or(input < 0, input > 1).any()):
+        raise RuntimeError("bernoulli: input has values outside 0 to 1")
+    return (rand_like(input, generator=generator) < input).to(input.dtype)
+
+
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=None):
+    """Normal numbers of given mean and deviation, numbers or tensors."""
+    if isinstance(mean, Tensor) or isinstance(std, Tensor):
+        base = mean + F.zeros_of(std.shape, std) if isinstance(std, Tensor) else mean
+        base = base if isinstance(base, Tensor) else F.full_of(std.shape, mean, std)
+        return randn_like(base, generator=generator) * std + base
+    if size is None:
+        raise TypeError("normal: size is missing; it is needed where mean and std are numbers")
+    out = make("normal", sizes_of("normal", (size,)), dtype, device)
+    return normal_(out, mean, std, generator=generator)
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    """Indices drawn with the weights in each row of `input`."""
+    if input.ndim not in (1, 2) or not input.is_floating_point():
+        raise RuntimeError(f"multinomial: input is {input.dtype} of shape {tuple(input.shape)}, expected floating point "
+                           "of one or two dimensions")
+    if bool(F.logical_or(F.logical_not(F.isfinite(input)), input < 0).any()):
+        raise RuntimeError("multinomial: input has negative, infinite or NaN weights")
+    if bool((input.sum(-1) <= 0).any()):
+        raise RuntimeError("multinomial: a row's weights add up to 0")
+    if not 0 < num_samples or (not replacement and num_samples > input.shape[-1]):
+        raise RuntimeError(f"multinomial: num_samples is {num_samples}, expected 1 to {input.shape[-1]}")
+    if not replacement:
+        keys = F.log(rand_like(input, generator=generator)) / input
+        return F.topk(F.where(input > 0, keys, float("-inf")), num_samples, -1)[1]
+    steps = F.cumsum(input, -1)
+    marks = rand(*input.shape[:-1], num_samples, generator=generator, dtype=input.dtype) * steps[..., -1:]
+    found = (marks.unsqueeze(-1) >= steps.unsqueeze(-2)).sum(-1)
+    return F.minimum(found, input.shape[-1] - 1)
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes elements with probability p and scales the others by 1 / (1 - p); the identity when not training."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p is {p}, expected a probability from 0 to 1")
+    if not training or p == 0:
+        return input
+    out = F.dropout_apply(input, p, *draw_from("dropout", None))
+    return tensor.assign(input, out) if inplace else out
+
+
+METHODS = {"uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_, "exponential_": exponential_,
+           "random_": random_, "bernoulli": bernoulli, "multinomial": multinomial}
+PUBLIC = {f.__name__: f for f in (
+    manual_seed, seed, initial_seed, get_rng_state, set_rng_state, rand, randn, rand_like, randn_like, randint,
+    randperm, bernoulli, normal, multinomial, dropout)}
+PUBLIC.update(Generator=Generator, default_generator=default_generator)
+for _name, _value in METHODS.items():
+    tensor.install_method(_name, _value)
+offer("dropout", dropout)
+offer("rand", rand)
