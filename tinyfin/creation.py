@@ -115,6 +115,7 @@ def like(name, value):
         out = make(name, input.shape, dtype or input.dtype, device or input.device)
         if value is not None:
             fill(out, value)
+        out = alike(out, input)
         return out.requires_grad_() if requires_grad else out
 
     function.__name__ = function.__qualname__ = name
@@ -128,7 +129,8 @@ empty_like, zeros_like, ones_like = like("empty_like", None), like("zeros_like",
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
     """A tensor of one value, with the shape, dtype and device of `input` where not given."""
-    return filled("full_like", input.shape, fill_value, dtype or input.dtype, device or input.device, requires_grad)
+    out = alike(filled("full_like", input.shape, fill_value, dtype or input.dtype, device or input.device, False), input)
+    return out.requires_grad_() if requires_grad else out
 
 
 def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
@@ -245,17 +247,26 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return out.requires_grad_() if requires_grad else out
 
 
+def alike(out, g):
+    """A new tensor, batched where g is: what is written into it later may differ within the batch."""
+    if g.extra_ is None or "batch" not in g.extra_:
+        return out
+    from tinyfin.autograd.vmap import spread
+
+    return spread(out, g)
+
+
 def zeros_of(shape, g):
     """Zeros of a shape, with the dtype and device of g."""
-    return zeros(shape, dtype=g.dtype, device=g.device)
+    return alike(zeros(shape, dtype=g.dtype, device=g.device), g)
 
 
 def full_of(shape, value, g):
     """One value in a shape, with the dtype and device of g."""
-    return filled("full", shape, value, g.dtype, g.device, False)
+    return alike(filled("full", shape, value, g.dtype, g.device, False), g)
 
 
 offer("zeros_of", zeros_of)
 offer("full_of", full_of)
-tensor.install_hook("zeros", lambda shape, dtype, node: zeros(shape, dtype=dtype))
+tensor.install_hook("zeros", lambda shape, dtype, like: alike(zeros(shape, dtype=dtype, device=like.device), like))
 tensor.install_hook("full", lambda shape, value, dtype, node: filled("full", shape, value, dtype, None, False))

@@ -201,7 +201,6 @@ def meshgrid(*tensors, indexing="ij"):
     shape = tuple(x.numel() for x in flat)
     grids = [x.reshape((1,) * i + (-1,) + (1,) * (len(flat) - i - 1)).expand(shape) for i, x in enumerate(flat)]
     if indexing == "xy" and len(flat) > 1:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

@@ -214,7 +214,6 @@ def test_resume_with_samplers_of_ones_own():
         rest = [str(b) for b in batches]
         following = [str(b) for b in loader]
         resumed = make()
-        list(resumed)
         resumed.load_state_dict(state)
         assert [str(b) for b in resumed] == rest
         assert [str(b) for b in resumed] == following

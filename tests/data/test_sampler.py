@@ -73,9 +73,11 @@ def test_pass_can_be_repeated_from_its_state(kind):
     begun = [next(passes)]
     state = s.state_dict()
     begun += passes
+    following = list(s)
     again = KINDS[kind](seeded(99))
     again.load_state_dict(state)
     assert list(again) == begun
+    assert list(again) == following
 
 
 @pytest.mark.parametrize("kind", KINDS)

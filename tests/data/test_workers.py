@@ -217,3 +217,27 @@ def test_workers_end_when_their_parent_is_gone(tmp_path):
     while not all(map(gone, pids)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert all(map(gone, pids))
+
+
+class Summing(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return tinyfin.ones(1_000_000).sum().item()
+
+
+def two_threads(worker):
+    tinyfin.set_num_threads(2)
+
+
+def test_threads_of_the_parent_do_not_hang_the_workers():
+    before = tinyfin.get_num_threads()
+    tinyfin.set_num_threads(2)
+    try:
+        tinyfin.ones(1_000_000).sum().item()
+        for init in (None, two_threads):
+            loader = DataLoader(Summing(), num_workers=2, worker_init_fn=init, timeout=30)
+            assert [b.item() for b in loader] == [1e6, 1e6]
+    finally:
+        tinyfin.set_num_threads(before)

@@ -69,6 +69,29 @@ def test_only_old_leftovers_are_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted([".a.2-00.tmp", ".b.1-00.tmp", "a"])
 
 
+FULL = """
+import resource, signal, sys
+from tinyfin.io.atomic import write_atomically
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_atomically(sys.argv[1], lambda f: f.write(bytes(5000)))
+except OSError as e:
+    print("refused", e.errno)
+"""
+
+
+def test_no_room_left(tmp_path):
+    pytest.importorskip("resource")
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    command = [sys.executable, "-c", FULL, str(path)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert shown.stdout.startswith("refused"), shown.stderr
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.bin"]
+
+
 WRITER = """
 import sys
 from tinyfin.io.atomic import write_atomically

@@ -1,4 +1,5 @@
 """The same call here and in PyTorch: values, gradients, names of parameters."""
+
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ def rng(seed=0):
 
 def normal(*shape, seed=0):
     """Float32 numbers from the normal distribution."""
-    return rng(seed).standard_normal(shape).astype("float32")
+    return np.asarray(rng(seed).standard_normal(shape), "float32")
 
 
 def integers(high, *shape, seed=0):
@@ -42,8 +43,11 @@ def tensor(m, x, grad=True):
 def array(x):
     """Values of a tensor of either kind."""
     x = x.detach()
-    return np.array(x.tolist(), dtype="bool" if x.dtype in (tf.bool, torch.bool) else None) \
-        if x.dtype in (tf.bool, torch.bool, tf.bfloat16, torch.bfloat16) else np.array(x.numpy())
+    return (
+        np.array(x.tolist(), dtype="bool" if x.dtype in (tf.bool, torch.bool) else None)
+        if x.dtype in (tf.bool, torch.bool, tf.bfloat16, torch.bfloat16)
+        else np.array(x.numpy())
+    )
 
 
 def flat(result):
@@ -57,7 +61,11 @@ def close(ours, theirs, what="", tolerance=2e-5):
     a, b = array(ours), array(theirs)
     assert a.shape == b.shape, f"{what}: shape {a.shape}, PyTorch has {b.shape}"
     assert str(ours.dtype).split(".")[-1] == str(theirs.dtype).split(".")[-1], f"{what}: dtype"
-    scale = max(1.0, float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0))) if b.dtype.kind == "f" else 1
+    scale = (
+        max(1.0, float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0)))
+        if b.dtype.kind == "f"
+        else 1
+    )
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=what)
 
 
@@ -107,7 +115,9 @@ def same_state(ours, theirs):
     state = theirs.state_dict()
     mine = ours.state_dict()
     assert list(mine) == list(state)
-    assert {k: tuple(v.shape) for k, v in mine.items()} == {k: tuple(v.shape) for k, v in state.items()}
+    assert {k: tuple(v.shape) for k, v in mine.items()} == {
+        k: tuple(v.shape) for k, v in state.items()
+    }
     ours.load_state_dict({k: tensor(tf, np.array(v.numpy()), grad=False) for k, v in state.items()})
 
 

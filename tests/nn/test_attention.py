@@ -1,14 +1,20 @@
 """Multi-head attention, against PyTorch."""
+
 import numpy as np
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
 normal, rng = against.normal, against.rng
 OPTIONS = [
-    {}, {"bias": False}, {"add_bias_kv": True}, {"add_zero_attn": True},
-    {"add_bias_kv": True, "add_zero_attn": True}, {"kdim": 5, "vdim": 3}, {"batch_first": True},
+    {},
+    {"bias": False},
+    {"add_bias_kv": True},
+    {"add_zero_attn": True},
+    {"add_bias_kv": True, "add_zero_attn": True},
+    {"kdim": 5, "vdim": 3},
+    {"batch_first": True},
 ]
 N, L, S, E, H = 3, 4, 5, 8, 2
 FUTURE = np.triu(np.ones((L, S), bool), 1)
@@ -17,9 +23,15 @@ PER_HEAD = rng(1).random((N * H, L, S)) < 0.3
 PADDED = np.zeros((N, S), bool)
 PADDED[0, 3:] = PADDED[2, 1] = True
 PER_HEAD[..., 0] = False
-MASKS = [{}, {"attn_mask": FUTURE}, {"attn_mask": NUMBERS}, {"attn_mask": PER_HEAD},
-         {"key_padding_mask": PADDED}, {"attn_mask": FUTURE, "key_padding_mask": PADDED},
-         {"attn_mask": NUMBERS, "key_padding_mask": normal(N, S, seed=5)}]
+MASKS = [
+    {},
+    {"attn_mask": FUTURE},
+    {"attn_mask": NUMBERS},
+    {"attn_mask": PER_HEAD},
+    {"key_padding_mask": PADDED},
+    {"attn_mask": FUTURE, "key_padding_mask": PADDED},
+    {"attn_mask": NUMBERS, "key_padding_mask": normal(N, S, seed=5)},
+]
 
 
 def inputs(options, batched=True):
@@ -35,25 +47,36 @@ def inputs(options, batched=True):
     return out
 
 
-
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("masks", MASKS)
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_values_and_gradients(options, masks, need_weights):
-    against.module(lambda nn: nn.MultiheadAttention(E, H, **options), *inputs(options),
-                   need_weights=need_weights, spread=0.3, tolerance=5e-5, **masks)
+    against.module(
+        lambda nn: nn.MultiheadAttention(E, H, **options),
+        *inputs(options),
+        need_weights=need_weights,
+        spread=0.3,
+        tolerance=5e-5,
+        **masks,
+    )
 
 
 @pytest.mark.parametrize("options", OPTIONS[:3])
 @pytest.mark.parametrize("masks", [{}, {"attn_mask": FUTURE}, {"key_padding_mask": PADDED[0]}])
 def test_without_batch(options, masks):
-    against.module(lambda nn: nn.MultiheadAttention(E, H, **options), *inputs(options, False),
-                   spread=0.3, tolerance=5e-5, **masks)
+    against.module(
+        lambda nn: nn.MultiheadAttention(E, H, **options),
+        *inputs(options, False),
+        spread=0.3,
+        tolerance=5e-5,
+        **masks,
+    )
 
 
 def test_weights_of_each_head():
-    against.module(lambda nn: nn.MultiheadAttention(E, H), *inputs({}), average_attn_weights=False,
-                   spread=0.3)
+    against.module(
+        lambda nn: nn.MultiheadAttention(E, H), *inputs({}), average_attn_weights=False, spread=0.3
+    )
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -66,8 +89,14 @@ def test_causal(need_weights):
     got = []
     for m, net in ((tf, ours), (torch, theirs)):
         t = against.tensor(m, x)
-        y, _ = net(t, t, t, attn_mask=against.tensor(m, mask, False), is_causal=True,
-                   need_weights=need_weights)
+        y, _ = net(
+            t,
+            t,
+            t,
+            attn_mask=against.tensor(m, mask, False),
+            is_causal=True,
+            need_weights=need_weights,
+        )
         got.append([y, *against.gradients(m, [y], [t], net.parameters())])
     for a, b in zip(*got, strict=True):
         against.close(a, b, tolerance=1e-4)
@@ -101,3 +130,7 @@ def test_errors():
         layer(x, x, x, is_causal=True)
     with pytest.raises(AssertionError, match="expected bool or a floating"):
         layer(x, x, x, attn_mask=tf.zeros(L, L, dtype=tf.int64))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.attention")

@@ -1,16 +1,21 @@
 """Convolution layers, against PyTorch."""
+
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
 normal = against.normal
 
 CONV = [
-    {"kernel_size": 3}, {"kernel_size": 1}, {"kernel_size": 3, "stride": 2, "padding": 1},
-    {"kernel_size": 2, "dilation": 2, "padding": 2}, {"kernel_size": 3, "groups": 2},
+    {"kernel_size": 3},
+    {"kernel_size": 1},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 2, "dilation": 2, "padding": 2},
+    {"kernel_size": 3, "groups": 2},
     {"kernel_size": 3, "groups": 4, "padding": 1, "bias": False},
-    {"kernel_size": 3, "padding": "same"}, {"kernel_size": 4, "padding": "same", "dilation": 1},
+    {"kernel_size": 3, "padding": "same"},
+    {"kernel_size": 4, "padding": "same", "dilation": 1},
     {"kernel_size": 3, "padding": "valid"},
     {"kernel_size": 2, "padding": "same", "padding_mode": "reflect"},
     {"kernel_size": 3, "padding": 1, "padding_mode": "reflect"},
@@ -34,9 +39,12 @@ def test_uneven_sizes():
 
 
 TRANSPOSED = [
-    {"kernel_size": 3}, {"kernel_size": 2, "stride": 2}, {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 3},
+    {"kernel_size": 2, "stride": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
     {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
-    {"kernel_size": 3, "groups": 2, "bias": False}, {"kernel_size": 2, "dilation": 2, "stride": 3},
+    {"kernel_size": 3, "groups": 2, "bias": False},
+    {"kernel_size": 2, "dilation": 2, "stride": 3},
 ]
 
 
@@ -63,13 +71,16 @@ def test_transposed_to_a_size_out_of_reach(size):
         layer(tf.ones(2, 4, 5, 4), output_size=size)
 
 
-@pytest.mark.parametrize("options, text", [
-    ({"groups": 2}, "in_channels 3 does not divide"),
-    ({"groups": 0}, "groups is 0"),
-    ({"padding": "some"}, "'some'"),
-    ({"padding": "same", "stride": 2}, "expected stride 1"),
-    ({"padding_mode": "mirror"}, "'mirror'"),
-])
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"groups": 2}, "in_channels 3 does not divide"),
+        ({"groups": 0}, "groups is 0"),
+        ({"padding": "some"}, "'some'"),
+        ({"padding": "same", "stride": 2}, "expected stride 1"),
+        ({"padding_mode": "mirror"}, "'mirror'"),
+    ],
+)
 def test_bad_arguments(options, text):
     with pytest.raises(ValueError, match=text):
         tf.nn.Conv2d(3, 4, 3, **options)
@@ -89,3 +100,7 @@ def test_input_does_not_fit(shape):
 def test_kernel_larger_than_input():
     with pytest.raises(RuntimeError):
         tf.nn.Conv2d(1, 1, 5)(tf.ones(1, 1, 4, 4))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.conv")

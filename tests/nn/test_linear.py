@@ -1,8 +1,9 @@
 """Linear maps, tables and reshaping, against PyTorch."""
+
 import math
 
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
@@ -43,8 +44,12 @@ def test_linear_does_not_fit():
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("lead", [(), (5,), (2, 3)])
 def test_bilinear(bias, lead):
-    against.module(lambda nn: nn.Bilinear(3, 4, 2, bias=bias), normal(*lead, 3),
-                   normal(*lead, 4, seed=1), text=bias)
+    against.module(
+        lambda nn: nn.Bilinear(3, 4, 2, bias=bias),
+        normal(*lead, 3),
+        normal(*lead, 4, seed=1),
+        text=bias,
+    )
 
 
 def test_bilinear_errors():
@@ -54,8 +59,14 @@ def test_bilinear_errors():
         tf.nn.Bilinear(3, 4, 2)(tf.ones(2, 3), tf.ones(2, 5))
 
 
-OPTIONS = [{}, {"padding_idx": 2}, {"padding_idx": -1}, {"scale_grad_by_freq": True},
-           {"max_norm": 1.0}, {"max_norm": 1.0, "norm_type": 1.0, "padding_idx": 0}]
+OPTIONS = [
+    {},
+    {"padding_idx": 2},
+    {"padding_idx": -1},
+    {"scale_grad_by_freq": True},
+    {"max_norm": 1.0},
+    {"max_norm": 1.0, "norm_type": 1.0, "padding_idx": 0},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -105,3 +116,7 @@ def test_unflatten(dim):
 
 def test_identity():
     against.module(lambda nn: nn.Identity(1, x=2), normal(2))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.linear")

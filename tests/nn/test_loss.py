@@ -1,7 +1,8 @@
 """Modules of losses, against PyTorch."""
+
 import numpy as np
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
@@ -14,11 +15,19 @@ MORE = rng(4).random((4, 5)).astype("float32")
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("name, options", [
-    ("MSELoss", {}), ("L1Loss", {}), ("SmoothL1Loss", {}), ("SmoothL1Loss", {"beta": 0.3}),
-    ("SmoothL1Loss", {"beta": 0.0}), ("HuberLoss", {}), ("HuberLoss", {"delta": 0.4}),
-    ("BCEWithLogitsLoss", {}),
-])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("MSELoss", {}),
+        ("L1Loss", {}),
+        ("SmoothL1Loss", {}),
+        ("SmoothL1Loss", {"beta": 0.3}),
+        ("SmoothL1Loss", {"beta": 0.0}),
+        ("HuberLoss", {}),
+        ("HuberLoss", {"delta": 0.4}),
+        ("BCEWithLogitsLoss", {}),
+    ],
+)
 def test_of_numbers(name, options, reduction):
     y = PROBABILITIES if name.startswith("BCE") else Y
     against.module(lambda nn: getattr(nn, name)(reduction=reduction, **options), X, y)
@@ -29,7 +38,7 @@ def test_bce(reduction):
     against.module(lambda nn: nn.BCELoss(reduction=reduction), PROBABILITIES, MORE)
     edges = np.array([0.0, 1.0, 0.5, 1.0], "float32")
     targets = np.array([1.0, 1.0, 0.0, 0.0], "float32")
-    against.module(lambda nn: nn.BCELoss(reduction=reduction), edges, targets)
+    against.module(lambda nn: nn.BCELoss(reduction=reduction), edges, against.Fixed(targets))
 
 
 def weight_of(nn, *values):
@@ -39,10 +48,16 @@ def weight_of(nn, *values):
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_weighted_bce(reduction):
     w, p = (1.0, 2.0, 0.5, 1.0, 3.0), (0.5, 1.0, 2.0, 4.0, 1.0)
-    against.module(lambda nn: nn.BCELoss(weight_of(nn, *w), reduction=reduction),
-                   PROBABILITIES, MORE)
-    against.module(lambda nn: nn.BCEWithLogitsLoss(weight_of(nn, *w), reduction=reduction,
-                                                   pos_weight=weight_of(nn, *p)), X, MORE)
+    against.module(
+        lambda nn: nn.BCELoss(weight_of(nn, *w), reduction=reduction), PROBABILITIES, MORE
+    )
+    against.module(
+        lambda nn: nn.BCEWithLogitsLoss(
+            weight_of(nn, *w), reduction=reduction, pos_weight=weight_of(nn, *p)
+        ),
+        X,
+        MORE,
+    )
 
 
 SHAPES = [((6, 5), (6,)), ((5,), ()), ((3, 5, 2), (3, 2)), ((2, 5, 3, 4), (2, 3, 4))]
@@ -51,19 +66,29 @@ SHAPES = [((6, 5), (6,)), ((5,), ()), ((3, 5, 2), (3, 2)), ((2, 5, 3, 4), (2, 3,
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("shape, labels", SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name, options", [
-    ("NLLLoss", {}), ("CrossEntropyLoss", {}), ("CrossEntropyLoss", {"label_smoothing": 0.2}),
-    ("NLLLoss", {"ignore_index": 1}), ("CrossEntropyLoss", {"ignore_index": 1}),
-    ("CrossEntropyLoss", {"label_smoothing": 0.1, "ignore_index": 2}),
-])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("NLLLoss", {}),
+        ("CrossEntropyLoss", {}),
+        ("CrossEntropyLoss", {"label_smoothing": 0.2}),
+        ("NLLLoss", {"ignore_index": 1}),
+        ("CrossEntropyLoss", {"ignore_index": 1}),
+        ("CrossEntropyLoss", {"label_smoothing": 0.1, "ignore_index": 2}),
+    ],
+)
 def test_of_classes(name, options, reduction, shape, labels, weighted):
     w = (1.0, 2.0, 0.5, 1.5, 3.0)
     target = np.asarray(integers(5, *labels, seed=3))
     if labels == ():
         target = np.asarray(3)
-    against.module(lambda nn: getattr(nn, name)(weight_of(nn, *w) if weighted else None,
-                                                reduction=reduction, **options),
-                   normal(*shape), target)
+    against.module(
+        lambda nn: getattr(nn, name)(
+            weight_of(nn, *w) if weighted else None, reduction=reduction, **options
+        ),
+        normal(*shape),
+        target,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -73,9 +98,13 @@ def test_of_classes(name, options, reduction, shape, labels, weighted):
 def test_of_class_probabilities(reduction, shape, options, weighted):
     w = (1.0, 2.0, 0.5, 1.5, 3.0)
     target = rng(5).random(shape).astype("float32")
-    against.module(lambda nn: nn.CrossEntropyLoss(weight_of(nn, *w) if weighted else None,
-                                                  reduction=reduction, **options),
-                   normal(*shape), target)
+    against.module(
+        lambda nn: nn.CrossEntropyLoss(
+            weight_of(nn, *w) if weighted else None, reduction=reduction, **options
+        ),
+        normal(*shape),
+        target,
+    )
 
 
 @pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
@@ -85,8 +114,9 @@ def test_kl_div(reduction):
     against.module(lambda nn: nn.KLDivLoss(reduction=reduction), logs, target)
     target[0, 0] = 0.0
     against.module(lambda nn: nn.KLDivLoss(reduction=reduction), logs, against.Fixed(target))
-    against.module(lambda nn: nn.KLDivLoss(reduction=reduction, log_target=True), logs,
-                   np.log(MORE + 0.1))
+    against.module(
+        lambda nn: nn.KLDivLoss(reduction=reduction, log_target=True), logs, np.log(MORE + 0.1)
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -96,9 +126,14 @@ def test_with_margins(reduction):
     against.module(lambda nn: nn.HingeEmbeddingLoss(0.7, reduction=reduction), X, SIGNS)
     against.module(lambda nn: nn.CosineEmbeddingLoss(0.1, reduction=reduction), X, Y, s)
     against.module(lambda nn: nn.SoftMarginLoss(reduction=reduction), X, against.Fixed(SIGNS))
-    for options in ({}, {"margin": 0.5, "p": 1.0}, {"swap": True}):
-        against.module(lambda nn: nn.TripletMarginLoss(reduction=reduction, **options), X, Y,
-                       normal(4, 5, seed=7))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("options", [{}, {"margin": 0.5, "p": 1.0}, {"swap": True}])
+def test_of_triplets(reduction, options):
+    against.module(
+        lambda nn: nn.TripletMarginLoss(reduction=reduction, **options), X, Y, normal(4, 5, seed=7)
+    )
 
 
 def test_distances():
@@ -106,10 +141,16 @@ def test_distances():
     against.module(lambda nn: nn.PairwiseDistance(p=1.0, keepdim=True), X, Y)
 
 
-@pytest.mark.parametrize("switches, reduction", [
-    ({"reduce": False}, "none"), ({"size_average": False}, "sum"), ({"size_average": True}, "mean"),
-    ({"reduce": True}, "mean"), ({"size_average": False, "reduce": False}, "none"),
-])
+@pytest.mark.parametrize(
+    "switches, reduction",
+    [
+        ({"reduce": False}, "none"),
+        ({"size_average": False}, "sum"),
+        ({"size_average": True}, "mean"),
+        ({"reduce": True}, "mean"),
+        ({"size_average": False, "reduce": False}, "none"),
+    ],
+)
 def test_older_switches(switches, reduction):
     assert tf.nn.MSELoss(**switches).reduction == reduction
 
@@ -125,3 +166,7 @@ def test_bad_arguments():
         tf.nn.TripletMarginLoss(margin=0)
     with pytest.raises(ValueError, match="some"):
         tf.nn.MSELoss(reduction="some")(tf.ones(2), tf.ones(2))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.loss")

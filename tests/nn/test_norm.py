@@ -1,24 +1,39 @@
 """Normalisation layers, against PyTorch."""
+
 import numpy as np
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
 normal = against.normal
-SHAPES = {"BatchNorm1d": [(5, 3), (4, 3, 6)], "BatchNorm2d": [(2, 3, 4, 5)],
-          "BatchNorm3d": [(2, 3, 2, 3, 4)]}
+SHAPES = {
+    "BatchNorm1d": [(5, 3), (4, 3, 6)],
+    "BatchNorm2d": [(2, 3, 4, 5)],
+    "BatchNorm3d": [(2, 3, 2, 3, 4)],
+}
 BATCH = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
-OPTIONS = [{}, {"momentum": 0.7, "eps": 1e-2}, {"momentum": None}, {"affine": False},
-           {"track_running_stats": False}, {"bias": False}]
+OPTIONS = [
+    {},
+    {"momentum": 0.7, "eps": 1e-2},
+    {"momentum": None},
+    {"affine": False},
+    {"track_running_stats": False},
+    {"bias": False},
+]
 
 
 @pytest.mark.parametrize("name, shape", BATCH)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("train", [True, False])
 def test_batch_norm(name, shape, options, train):
-    against.module(lambda nn: getattr(nn, name)(3, **options), normal(*shape) * 2 + 1, train=train,
-                   spread=0.5, tolerance=5e-5)
+    against.module(
+        lambda nn: getattr(nn, name)(3, **options),
+        normal(*shape) * 2 + 1,
+        train=train,
+        spread=0.5,
+        tolerance=5e-5,
+    )
 
 
 @pytest.mark.parametrize("momentum", [0.3, None])
@@ -71,23 +86,36 @@ def test_batch_norm_errors():
         tf.nn.BatchNorm1d(3)(tf.ones(1, 3))
 
 
-INSTANCE = [("InstanceNorm1d", (2, 3, 6)), ("InstanceNorm2d", (2, 3, 4, 5)),
-            ("InstanceNorm3d", (2, 3, 2, 3, 4))]
+INSTANCE = [
+    ("InstanceNorm1d", (2, 3, 6)),
+    ("InstanceNorm2d", (2, 3, 4, 5)),
+    ("InstanceNorm3d", (2, 3, 2, 3, 4)),
+]
 
 
 @pytest.mark.parametrize("name, shape", INSTANCE)
-@pytest.mark.parametrize("options", [{}, {"affine": True}, {"track_running_stats": True},
-                                     {"affine": True, "track_running_stats": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"affine": True},
+        {"track_running_stats": True},
+        {"affine": True, "track_running_stats": True},
+    ],
+)
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("batched", [True, False])
 def test_instance_norm(name, shape, options, train, batched):
     x = normal(*shape) if batched else normal(*shape)[0]
-    against.module(lambda nn: getattr(nn, name)(3, **options), x, train=train, spread=0.5,
-                   tolerance=5e-5)
+    against.module(
+        lambda nn: getattr(nn, name)(3, **options), x, train=train, spread=0.5, tolerance=5e-5
+    )
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
-@pytest.mark.parametrize("options", [{}, {"eps": 1e-2}, {"elementwise_affine": False}, {"bias": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"eps": 1e-2}, {"elementwise_affine": False}, {"bias": False}]
+)
 def test_layer_norm(shape, options):
     against.module(lambda nn: nn.LayerNorm(4, **options), normal(*shape), spread=0.5)
 
@@ -102,13 +130,22 @@ def test_rms_norm(options, shape):
     against.module(lambda nn: nn.RMSNorm(shape, **options), normal(2, 3, 4), spread=0.5)
 
 
-@pytest.mark.parametrize("groups, shape", [
-    (1, (3, 6)), (2, (3, 6)), (1, (2, 6, 5)), (2, (2, 6, 5)), (6, (2, 6, 5)), (3, (2, 6, 3, 4)),
-])
+@pytest.mark.parametrize(
+    "groups, shape",
+    [
+        (1, (3, 6)),
+        (2, (3, 6)),
+        (1, (2, 6, 5)),
+        (2, (2, 6, 5)),
+        (6, (2, 6, 5)),
+        (3, (2, 6, 3, 4)),
+    ],
+)
 @pytest.mark.parametrize("options", [{}, {"affine": False}, {"bias": False}])
 def test_group_norm(groups, shape, options):
-    against.module(lambda nn: nn.GroupNorm(groups, 6, **options), normal(*shape), spread=0.5,
-                   tolerance=5e-5)
+    against.module(
+        lambda nn: nn.GroupNorm(groups, 6, **options), normal(*shape), spread=0.5, tolerance=5e-5
+    )
 
 
 def test_other_errors():
@@ -122,3 +159,7 @@ def test_other_errors():
         tf.nn.RMSNorm(3)(tf.ones(2, 4))
     with pytest.raises(ValueError, match="one value a channel"):
         tf.nn.InstanceNorm1d(3)(tf.ones(2, 3, 1))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.norm")

@@ -1,6 +1,7 @@
 """Padding layers, against PyTorch."""
+
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
@@ -26,3 +27,7 @@ def test_constant(n):
 def test_wrong_number_of_amounts():
     with pytest.raises(RuntimeError, match="expected an int or 4"):
         tf.nn.ZeroPad2d((1, 2, 3))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.pad")

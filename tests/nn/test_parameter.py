@@ -1,8 +1,10 @@
 """Parameter and Buffer."""
+
 import copy
 import pickle
 
 import pytest
+from nn import examples
 
 import tinyfin as tf
 
@@ -92,3 +94,7 @@ def test_buffers(twin_of):
     net = tf.nn.Module()
     net.b, net.c = b, tf.nn.Buffer(tf.zeros(1))
     assert [n for n, _ in net.named_buffers()] == ["b", "c"] and list(net.state_dict()) == ["c"]
+
+
+def test_examples():
+    examples.run("tinyfin.nn.parameter")

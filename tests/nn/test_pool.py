@@ -1,19 +1,27 @@
 """Pooling layers, against PyTorch."""
+
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
 normal = against.normal
 SIZES = (2, 3, 9, 8, 7)
 
-MAX = [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1},
-       {"kernel_size": 2, "stride": 3, "ceil_mode": True}, {"kernel_size": 2, "dilation": 2},
-       {"kernel_size": 3, "stride": 1, "padding": 1, "return_indices": True}]
-AVG = [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1},
-       {"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False},
-       {"kernel_size": 2, "stride": 3, "ceil_mode": True},
-       {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False}]
+MAX = [
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 2, "stride": 3, "ceil_mode": True},
+    {"kernel_size": 2, "dilation": 2},
+    {"kernel_size": 3, "stride": 1, "padding": 1, "return_indices": True},
+]
+AVG = [
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False},
+    {"kernel_size": 2, "stride": 3, "ceil_mode": True},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -48,11 +56,22 @@ def test_adaptive_2d(size, batched):
     against.module(lambda nn: nn.AdaptiveAvgPool2d(size), x)
 
 
-@pytest.mark.parametrize("layer", [
-    lambda nn: nn.MaxPool2d(2, padding=2), lambda nn: nn.MaxPool2d(0), lambda nn: nn.MaxPool2d(9),
-    lambda nn: nn.AvgPool2d(2, padding=2), lambda nn: nn.AvgPool2d(9),
-    lambda nn: nn.AvgPool2d(2, divisor_override=0), lambda nn: nn.MaxPool1d(2),
-])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda nn: nn.MaxPool2d(2, padding=2),
+        lambda nn: nn.MaxPool2d(0),
+        lambda nn: nn.MaxPool2d(9),
+        lambda nn: nn.AvgPool2d(2, padding=2),
+        lambda nn: nn.AvgPool2d(9),
+        lambda nn: nn.AvgPool2d(2, divisor_override=0),
+        lambda nn: nn.MaxPool1d(2),
+    ],
+)
 def test_errors(layer):
     with pytest.raises(RuntimeError):
         layer(tf.nn)(tf.ones(1, 1, 4, 4))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.pool")

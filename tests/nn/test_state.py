@@ -1,7 +1,9 @@
 """state_dict and load_state_dict."""
+
 import copy
 
 import pytest
+from nn import examples
 
 import tinyfin as tf
 
@@ -33,7 +35,7 @@ def test_round_trip():
     a[1].running_mean.fill_(3.0)
     keys = b.load_state_dict(a.state_dict())
     assert keys.missing_keys == [] and keys.unexpected_keys == []
-    missing, unexpected = keys
+    assert tuple(keys) == ([], [])
     assert repr(keys) == "<all keys matched>"
     assert b[0].weight.tolist() == a[0].weight.tolist() and b[1].running_mean.tolist() == [3.0] * 3
     a[0].weight.data.fill_(9.0)
@@ -63,9 +65,14 @@ def test_strict():
     text = str(error.value)
     assert "load_state_dict of Sequential" in text
     assert "Missing key(s) in state_dict: '0.bias'" in text
-    assert "Unexpected key(s) in state_dict:" in text and "'0.extra'" in text and "'other.x'" in text
+    assert (
+        "Unexpected key(s) in state_dict:" in text and "'0.extra'" in text and "'other.x'" in text
+    )
     keys = m.load_state_dict(state, strict=False)
-    assert keys.missing_keys == ["0.bias"] and sorted(keys.unexpected_keys) == ["0.extra", "other.x"]
+    assert keys.missing_keys == ["0.bias"] and sorted(keys.unexpected_keys) == [
+        "0.extra",
+        "other.x",
+    ]
     assert "0.bias" in repr(keys)
 
 
@@ -147,7 +154,8 @@ def test_saving_hooks():
     m, seen = net(), []
     m.register_state_dict_pre_hook(lambda mod, prefix, keep: seen.append((prefix, keep)))
     with m[0].register_state_dict_post_hook(
-            lambda mod, state, prefix, meta: state.update({prefix + "note": 1})):
+        lambda mod, state, prefix, meta: state.update({prefix + "note": 1})
+    ):
         assert m.state_dict()["0.note"] == 1
     assert seen == [("", False)] and "0.note" not in m.state_dict()
     m._register_state_dict_hook(lambda mod, state, prefix, meta: {"whole": 1})
@@ -192,3 +200,7 @@ def test_deep_trees():
     state = m.state_dict()
     assert list(state) == ["0." * 50 + "weight", "0." * 50 + "bias"]
     copy.deepcopy(m).load_state_dict(state)
+
+
+def test_examples():
+    examples.run("tinyfin.nn.state")

@@ -1,7 +1,8 @@
 """Layers of the Transformer, against PyTorch."""
+
 import numpy as np
 import pytest
-from nn import against
+from nn import against, examples
 
 import tinyfin as tf
 
@@ -23,30 +24,56 @@ def sequence(options, length, seed=0):
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("masks", [{}, {"src_mask": CAUSAL}, {"src_key_padding_mask": PADDED}])
 def test_encoder_layer(options, masks):
-    against.module(lambda nn: small(nn, "TransformerEncoderLayer", **options),
-                   sequence(options, 4), spread=0.3, tolerance=1e-4, **masks)
+    against.module(
+        lambda nn: small(nn, "TransformerEncoderLayer", **options),
+        sequence(options, 4),
+        spread=0.3,
+        tolerance=1e-4,
+        **masks,
+    )
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("masks", [{}, {"tgt_mask": CAUSAL, "memory_key_padding_mask": PADDED}])
 def test_decoder_layer(options, masks):
-    against.module(lambda nn: small(nn, "TransformerDecoderLayer", **options),
-                   sequence(options, 4), sequence(options, 4, 1), spread=0.3, tolerance=1e-4,
-                   **masks)
+    against.module(
+        lambda nn: small(nn, "TransformerDecoderLayer", **options),
+        sequence(options, 4),
+        sequence(options, 4, 1),
+        spread=0.3,
+        tolerance=1e-4,
+        **masks,
+    )
 
 
 def test_stacks():
-    against.module(lambda nn: nn.TransformerEncoder(
-        small(nn, "TransformerEncoderLayer"), 2, nn.LayerNorm(8)), sequence({}, 4), spread=0.3,
-        tolerance=1e-4, mask=CAUSAL)
-    against.module(lambda nn: nn.TransformerDecoder(small(nn, "TransformerDecoderLayer"), 2),
-                   sequence({}, 4), sequence({}, 5, 1), spread=0.3, tolerance=1e-4, tgt_mask=CAUSAL)
+    against.module(
+        lambda nn: nn.TransformerEncoder(small(nn, "TransformerEncoderLayer"), 2, nn.LayerNorm(8)),
+        sequence({}, 4),
+        spread=0.3,
+        tolerance=1e-4,
+        mask=CAUSAL,
+    )
+    against.module(
+        lambda nn: nn.TransformerDecoder(small(nn, "TransformerDecoderLayer"), 2),
+        sequence({}, 4),
+        sequence({}, 5, 1),
+        spread=0.3,
+        tolerance=1e-4,
+        tgt_mask=CAUSAL,
+    )
 
 
 def test_whole():
     make = {"num_encoder_layers": 1, "num_decoder_layers": 2, "dim_feedforward": 12, "dropout": 0.0}
-    against.module(lambda nn: nn.Transformer(8, 2, **make), sequence({}, 5), sequence({}, 4, 1),
-                   spread=0.3, tolerance=1e-4, tgt_mask=CAUSAL)
+    against.module(
+        lambda nn: nn.Transformer(8, 2, **make),
+        sequence({}, 5),
+        sequence({}, 4, 1),
+        spread=0.3,
+        tolerance=1e-4,
+        tgt_mask=CAUSAL,
+    )
 
 
 def test_layers_of_a_stack_are_copies():
@@ -68,3 +95,7 @@ def test_errors():
         net(tf.ones(5, 3, 8), tf.ones(4, 2, 8))
     with pytest.raises(RuntimeError, match="last size of 8"):
         net(tf.ones(5, 3, 7), tf.ones(4, 3, 8))
+
+
+def test_examples():
+    examples.run("tinyfin.nn.transformer")

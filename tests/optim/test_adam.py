@@ -1,5 +1,7 @@
 """Adam and AdamW against PyTorch over all their options."""
+
 import pytest
+from nn import examples
 from optim import trajectories
 
 import tinyfin as tf
@@ -34,25 +36,31 @@ def test_groups_have_options_of_their_own():
     runs = []
     for m in (tf, torch):
         params = trajectories.make(m)
-        opt = m.optim.Adam([
-            {"params": params[:2], "lr": 0.05},
-            {"params": params[2:], "betas": (0.6, 0.9), "weight_decay": 0.1},
-        ], lr=0.2)
+        opt = m.optim.Adam(
+            [
+                {"params": params[:2], "lr": 0.05},
+                {"params": params[2:], "betas": (0.6, 0.9), "weight_decay": 0.1},
+            ],
+            lr=0.2,
+        )
         runs.append(trajectories.steps(m, params, opt, trajectories.gradients(20)))
     assert trajectories.largest(*runs) < 1e-10
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW"])
-@pytest.mark.parametrize("options, text", [
-    ({"lr": -1.0}, "lr is -1.0"),
-    ({"lr": float("nan")}, "lr is nan"),
-    ({"lr": float("inf")}, "lr is inf"),
-    ({"eps": -1e-8}, "eps is -1e-08"),
-    ({"betas": (1.0, 0.9)}, r"betas\[0\] is 1.0"),
-    ({"betas": (0.9, -0.1)}, r"betas\[1\] is -0.1"),
-    ({"betas": (0.9, float("nan"))}, r"betas\[1\] is nan"),
-    ({"weight_decay": -1}, "weight_decay is -1"),
-])
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"lr": -1.0}, "lr is -1.0"),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"lr": float("inf")}, "lr is inf"),
+        ({"eps": -1e-8}, "eps is -1e-08"),
+        ({"betas": (1.0, 0.9)}, r"betas\[0\] is 1.0"),
+        ({"betas": (0.9, -0.1)}, r"betas\[1\] is -0.1"),
+        ({"betas": (0.9, float("nan"))}, r"betas\[1\] is nan"),
+        ({"weight_decay": -1}, "weight_decay is -1"),
+    ],
+)
 def test_bad_options(name, options, text):
     with pytest.raises(ValueError, match=text):
         getattr(tf.optim, name)([tf.nn.Parameter(tf.ones(1))], **options)
@@ -64,11 +72,20 @@ def test_state_of_pytorch_is_taken():
     ref = torch.optim.Adam(theirs, **options)
     trajectories.steps(torch, theirs, ref, grads[:7])
     state = ref.state_dict()
-    for entry in state["state"].values():
-        for key, value in entry.items():
-            entry[key] = tf.tensor(value.tolist(), dtype=tf.float32 if key == "step" else tf.float64)
+    types = {"step": tf.float32}
+    state["state"] = {
+        number: {
+            key: tf.tensor(value.tolist(), dtype=types.get(key, tf.float64))
+            for key, value in entry.items()
+        }
+        for number, entry in state["state"].items()
+    }
     ours = [tf.nn.Parameter(tf.tensor(p.tolist(), dtype=tf.float64)) for p in theirs]
     opt = tf.optim.Adam(ours, **options)
     opt.load_state_dict(state)
     a = trajectories.steps(tf, ours, opt, grads[7:])
     assert trajectories.largest(a, trajectories.steps(torch, theirs, ref, grads[7:])) < 1e-10
+
+
+def test_examples():
+    examples.run("tinyfin.optim.adam")

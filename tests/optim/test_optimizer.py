@@ -1,9 +1,11 @@
 """What all optimizers share: groups, state, hooks, closures, errors."""
+
 import copy
 import pickle
 import warnings
 
 import pytest
+from nn import examples
 
 import tinyfin as tf
 
@@ -232,14 +234,17 @@ def test_the_same_parameter_twice():
         tf.optim.SGD([{"params": [p]}, {"params": [p]}], lr=0.1)
 
 
-@pytest.mark.parametrize("params, error, text", [
-    (lambda: parameter(), TypeError, "single tensor"),
-    (lambda: [], ValueError, "empty list"),
-    (lambda: [3.0], TypeError, "parameter 0 is a float"),
-    (lambda: [parameter() * 2], ValueError, "not a leaf"),
-    (lambda: [{"params": {parameter()}}], TypeError, "params is a set"),
-    (lambda: [{"params": [parameter()]}, 3], TypeError, "group is a int"),
-])
+@pytest.mark.parametrize(
+    "params, error, text",
+    [
+        (lambda: parameter(), TypeError, "single tensor"),
+        (lambda: [], ValueError, "empty list"),
+        (lambda: [3.0], TypeError, "parameter 0 is a float"),
+        (lambda: [parameter() * 2], ValueError, "not a leaf"),
+        (lambda: [{"params": {parameter()}}], TypeError, "params is a set"),
+        (lambda: [{"params": [parameter()]}, 3], TypeError, "group is a int"),
+    ],
+)
 def test_bad_parameters(params, error, text):
     with pytest.raises(error, match=text):
         tf.optim.SGD(params(), lr=0.1)
@@ -266,3 +271,7 @@ def test_loading_what_does_not_fit():
     wide = tf.optim.SGD([parameter(), parameter()], lr=0.1)
     with pytest.raises(ValueError, match="group 0 has 2 parameters"):
         opt.load_state_dict(wide.state_dict())
+
+
+def test_examples():
+    examples.run("tinyfin.optim.optimizer")

@@ -1,5 +1,7 @@
 """RMSprop against PyTorch over all its options."""
+
 import pytest
+from nn import examples
 from optim import trajectories
 
 import tinyfin as tf
@@ -14,8 +16,14 @@ OPTIONS = [
     {"lr": 0.1, "momentum": 0.9},
     {"lr": 0.1, "centered": True, "eps": 1e-4},
     {"lr": 0.1, "maximize": True},
-    {"lr": 0.05, "centered": True, "momentum": 0.5, "weight_decay": 0.1, "maximize": True,
-     "eps": 1e-3},
+    {
+        "lr": 0.05,
+        "centered": True,
+        "momentum": 0.5,
+        "weight_decay": 0.1,
+        "maximize": True,
+        "eps": 1e-3,
+    },
 ]
 
 
@@ -29,3 +37,7 @@ def test_steps_agree_with_pytorch(options):
 def test_bad_options(option, value):
     with pytest.raises(ValueError, match=f"{option} is {value}"):
         tf.optim.RMSprop([tf.nn.Parameter(tf.ones(1))], **{option: value})
+
+
+def test_examples():
+    examples.run("tinyfin.optim.rmsprop")

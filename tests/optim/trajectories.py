@@ -1,4 +1,5 @@
 """Steps of one optimizer here and in PyTorch, from the same parameters and gradients."""
+
 import numpy as np
 
 SHAPES = ((3, 4), (5,), (2, 1, 3), ())
@@ -18,8 +19,10 @@ def gradients(steps, seed=0):
 def make(m, dtype="float64", seed=1):
     """Parameters of module `m`, tinyfin or torch."""
     rng = np.random.default_rng(seed)
-    return [m.nn.Parameter(m.tensor(rng.standard_normal(s).tolist(), dtype=getattr(m, dtype)))
-            for s in SHAPES]
+    return [
+        m.nn.Parameter(m.tensor(rng.standard_normal(s).tolist(), dtype=getattr(m, dtype)))
+        for s in SHAPES
+    ]
 
 
 def steps(m, params, opt, grads, dtype="float64"):
@@ -62,7 +65,9 @@ def check(tf, torch, name, options, tolerance=1e-10):
     again = [tf.nn.Parameter(p.detach().clone()) for p in params]
     other = getattr(tf.optim, name)(again, **options)
     other.load_state_dict(opt.state_dict())
-    assert largest(first + steps(tf, again, other, grads[9:]), run(torch, name, options)) < tolerance
+    assert (
+        largest(first + steps(tf, again, other, grads[9:]), run(torch, name, options)) < tolerance
+    )
     theirs = make(torch)
     ref = getattr(torch.optim, name)(theirs, **options)
     steps(torch, theirs, ref, grads[:9])

@@ -1,13 +1,13 @@
 """The reverse walk: nodes by falling sequence number, gradients summed per node, no recursion."""
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint16_t, uint32_t
 
 from tinyfin.core.abi cimport *
-from tinyfin.core.dtype cimport category, dtype_object
-from tinyfin.core.layout cimport same_shape
+from tinyfin.core.dtype cimport dtype_object
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.tensor cimport (
-    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Rule, Tensor, alias_of, invoke, mode_word, shape_tuple, sync_view)
+    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple, sync_view,
+    twin_of)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *o)
@@ -68,6 +68,8 @@ cdef object unpack(Node node, bint keep):
     n = len(items) - node.nout
     for i in range(len(items)):
         if items[i] is None or not isinstance(items[i], Tensor):
+            if isinstance(items[i], Packed):
+                items[i] = unpacked(node, i, n, <Packed>items[i], keep)
             continue
         t = <Tensor>items[i]
         if t.storage.version != node.versions[i]:
@@ -75,15 +77,31 @@ cdef object unpack(Node node, bint keep):
             raise RuntimeError(f"backward: {node.name_()}: {what} of shape {shape_tuple(&t.v)} was modified in place "
                                f"(version {t.storage.version}, expected {node.versions[i]}); write to a clone() instead")
         if i >= n and keep:
-            y = alias_of(t)
+            y = twin_of(t)
             y.node, y.out_nr, y.needs = node, <int>(i - n), True
             items[i] = y
     return items
 
 
-cdef object zeros_like_output(Node node, int k):
+cdef object unpacked(Node node, Py_ssize_t i, Py_ssize_t n, Packed packed, bint keep):
+    """What the unpack hook gives back, with the history that the packed tensor had."""
+    cdef Tensor t
+    value = packed.unpack(packed.value)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"saved_tensors_hooks: the unpack hook returned {type(value).__name__}, expected a Tensor")
+    t = twin_of(<Tensor>value)
+    if i >= n and keep:
+        t.node, t.out_nr, t.needs = node, <int>(i - n), True
+    elif i < n and isinstance(node.edges[i], Node):
+        t.node, t.out_nr, t.needs = <Node>node.edges[i], node.outs[i], True
+    return t
+
+
+cdef object zeros_like_output(Node node, int k, list grads):
     shape, dtype = node.out_meta[k]
-    return HOOKS["zeros"](shape, dtype, node)
+    for g in grads:
+        if g is not None:
+            return HOOKS["zeros"](shape, dtype, g)
 
 
 cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
@@ -98,7 +116,7 @@ cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
         if code == 0:
             value = grads[number]
             if value is None:
-                value = zeros_like_output(node, number)
+                value = zeros_like_output(node, number, grads)
                 grads[number] = value
         elif code == 1:
             value = saved[nargs + number]
@@ -119,16 +137,27 @@ cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
     return PyObject_Vectorcall(rule.fn, argv, n, NULL)
 
 
-cdef list input_gradients(Node node, list grads, bint keep):
+cdef bint leads_on(object edge, dict wanted, set good):
+    """Whether a gradient that takes this edge is asked for."""
+    return edge is not None and (good is None or edge in good or edge in wanted)
+
+
+cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set good):
     """The gradient of each input, None where none is asked for or none exists."""
     cdef Op op = node.op
     cdef Rule rule
     cdef Py_ssize_t i, n = len(node.edges)
     cdef list results, saved
+    if good is not None:
+        for e in node.edges:
+            if leads_on(e, wanted, good):
+                break
+        else:
+            return [None] * n
+    if node.freed:
+        unpack(node, keep)
     if node.backward is not None:
-        if node.freed:
-            unpack(node, keep)
-        results = list(node.backward(tuple(grads)))
+        results = list(node.backward(tuple(grads), node))
         if len(results) != n:
             raise RuntimeError(f"backward: {node.name} returned {len(results)} gradients, expected {n}")
         return results
@@ -138,7 +167,7 @@ cdef list input_gradients(Node node, list grads, bint keep):
         return results + [None] * (n - len(results))
     results = [None] * n
     for i in range(n):
-        if node.edges[i] is None:
+        if not leads_on(node.edges[i], wanted, good):
             continue
         rule = <Rule>op.vjp[min(i, op.nin - 1)] if op.vjp is not None else None
         if rule is None or rule.constant == 2:
@@ -186,11 +215,6 @@ cdef tuple first_shape(Node node):
 cdef int accumulate(Tensor leaf, Tensor g, bint keep) except -1:
     """Adds to leaf.grad; takes the tensor over where nobody else holds its bytes."""
     cdef Tensor old
-    if leaf.extra is not None and "hooks" in <dict>leaf.extra:
-        for hook in list(leaf.extra["hooks"]):
-            r = hook(g)
-            if r is not None:
-                g = r
     if leaf.grad_slot is None:
         if keep:
             leaf.grad_slot = g
@@ -247,6 +271,38 @@ cdef set leading_to(list roots, set targets):
     return good
 
 
+cdef Tensor one(Tensor like):
+    """The number 1 in the dtype, shape and place of a one-element tensor."""
+    cdef Tensor t
+    if like.v.backend != TF_CPU:
+        return HOOKS["full_of"](shape_tuple(&like.v), 1, like)
+    t = new_tensor(like.v.ndim, like.v.shape, like.v.dtype, TF_CPU, 0, "backward")
+    if like.v.dtype == TF_F32:
+        (<float *>t.v.data)[0] = 1.0
+    elif like.v.dtype == TF_F64:
+        (<double *>t.v.data)[0] = 1.0
+    else:
+        (<uint16_t *>t.v.data)[0] = 0x3c00 if like.v.dtype == TF_F16 else 0x3f80
+    return t
+
+
+def backward_method(Tensor self not None, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds this tensor's gradients to the `grad` of the leaves; see tinyfin.autograd.backward.
+
+    >>> import tinyfin
+    >>> x = tinyfin.tensor(3.0, requires_grad=True)
+    >>> (x * x).backward()
+    >>> x.grad.item()
+    6.0
+    """
+    cdef bint keep
+    if gradient is None and inputs is None and self.needs and self.v.size == 1:
+        keep = create_graph
+        run_backward([self], [one(self)], keep if retain_graph is None else retain_graph, keep, None)
+    else:
+        HOOKS["backward"]([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
 def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
     """Walks from `tensors` with cotangents `grads`.
 
@@ -255,7 +311,7 @@ def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
         keep: record the walk itself (create_graph).
         inputs: None to accumulate into all leaves; else returns these tensors' gradients.
     """
-    cdef dict pending = {}, captured = {}, wanted = {}
+    cdef dict pending = {}, late = {}, wanted = {}
     cdef list heap = [], roots = []
     cdef set good = None
     cdef Tensor t
@@ -282,20 +338,48 @@ def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
                 if good is None or t.node in good:
                     deposit(pending, heap, t.node, t.out_nr, g)
             elif inputs is None:
-                accumulate(t, g, keep)
+                hand_over(t, g, late, keep)
             elif t in wanted:
                 wanted[t] = g if wanted[t] is None else ADD(wanted[t], g)
         g = None
         grads = None
-        walk(heap, pending, wanted if inputs is not None else None, good, retain, keep)
+        walk(heap, pending, wanted if inputs is not None else None, late, good, retain, keep)
+        for leaf in list(late):
+            g = filtered(leaf, late.pop(leaf))
+            accumulate(leaf, <Tensor>g, keep)
+        if inputs is None:
+            return None
+        return [filtered(t, wanted[t]) if (<Tensor>t).node is None else wanted[((<Tensor>t).node, (<Tensor>t).out_nr)]
+                for t in inputs]
     finally:
         word[0] = old
-    if inputs is None:
-        return None
-    return [wanted[t if (<Tensor>t).node is None else ((<Tensor>t).node, (<Tensor>t).out_nr)] for t in inputs]
 
 
-cdef int walk(list heap, dict pending, dict wanted, set good, bint retain, bint keep) except -1:
+def reaches_beyond(list tensors, set inner):
+    """Whether a leaf other than those in `inner` can be reached from what made the tensors; iterative."""
+    cdef set seen = set()
+    cdef list stack = []
+    for x in tensors:
+        node = (<Tensor>x).grad_fn
+        if node is not None:
+            stack.append(node)
+        elif (<Tensor>x).needs and x not in inner:
+            return True
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for e in (<Node>node).edges or ():
+            if isinstance(e, Node):
+                if e not in seen:
+                    stack.append(e)
+            elif e is not None and e not in inner:
+                return True
+    return False
+
+
+cdef int walk(list heap, dict pending, dict wanted, dict late, set good, bint retain, bint keep) except -1:
     cdef Node node
     cdef list slots, results
     cdef Py_ssize_t i
@@ -303,18 +387,14 @@ cdef int walk(list heap, dict pending, dict wanted, set good, bint retain, bint 
         node = pop(heap)
         slots = <list>pending.pop(node)
         if node.watchers is not None:
-            for out_nr, watcher in list(node.watchers):
-                if slots[out_nr] is not None:
-                    r = watcher(slots[out_nr])
-                    if r is not None:
-                        slots[out_nr] = r
+            call_watchers(node, slots)
         if wanted is not None:
             for i in range(node.nout):
                 if (node, i) in wanted and slots[i] is not None:
                     wanted[(node, i)] = slots[i]
             if node not in good:
                 continue
-        results = guarded(node, slots, keep)
+        results = guarded(node, slots, keep, wanted, good)
         if node.hooks is not None:
             for hook in list(node.hooks):
                 r = hook(tuple(results), tuple(slots))
@@ -324,12 +404,27 @@ cdef int walk(list heap, dict pending, dict wanted, set good, bint retain, bint 
         if not retain:
             if node.saved is not None or node.backward is not None:
                 node.freed = True
-            node.saved = None
-        pass_on(node, results, heap, pending, wanted, good, keep)
+            node.saved = node.backward = None
+        pass_on(node, results, heap, pending, wanted, late, good, keep)
     return 0
 
 
-cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, set good, bint keep) except -1:
+cdef int call_watchers(Node node, list slots) except -1:
+    """Hooks of results; those that keep the gradient (numbers below 0) see what the others left."""
+    for keeps in (False, True):
+        for out_nr, watcher in list(node.watchers):
+            if (out_nr < 0) != keeps:
+                continue
+            k = -1 - out_nr if keeps else out_nr
+            if slots[k] is not None:
+                r = watcher(slots[k])
+                if r is not None:
+                    slots[k] = r
+    return 0
+
+
+cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, dict late, set good,
+                 bint keep) except -1:
     """Hands each input's gradient to what made the input."""
     cdef Py_ssize_t i
     cdef object target
@@ -345,28 +440,38 @@ cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, 
                 deposit(pending, heap, target, node.outs[i], g)
         elif wanted is None:
             g = fit(node, i, g)
-            hand_over(target, g, keep)
+            hand_over(target, g, late, keep)
             g = None
         elif target in wanted:
             g = fit(node, i, g)
-            if (<Tensor>target).extra is not None and "hooks" in <dict>(<Tensor>target).extra:
-                for hook in list((<Tensor>target).extra["hooks"]):
-                    r = hook(g)
-                    g = g if r is None else r
             wanted[target] = g if wanted[target] is None else ADD(wanted[target], g)
     return 0
 
 
-cdef int hand_over(Tensor leaf, object g, bint keep) except -1:
+cdef int hand_over(Tensor leaf, object g, dict late, bint keep) except -1:
+    """Accumulates at once; where the leaf has hooks, when all its gradients have come together."""
+    if leaf.extra is not None and ("hooks" in <dict>leaf.extra or "post_hooks" in <dict>leaf.extra):
+        late[leaf] = ADD(late[leaf], g) if leaf in late else g
+        return 0
     return accumulate(leaf, <Tensor>g, keep)
 
 
-cdef list guarded(Node node, list slots, bint keep):
+cdef object filtered(Tensor leaf, object g):
+    """A leaf's gradient after its hooks."""
+    if g is not None and leaf.extra is not None and "hooks" in <dict>leaf.extra:
+        for hook in list(leaf.extra["hooks"]):
+            r = hook(g)
+            if r is not None:
+                g = r
+    return g
+
+
+cdef list guarded(Node node, list slots, bint keep, dict wanted, set good):
     """input_gradients, with the creating line added to errors in anomaly mode."""
     if node.trace is None and not mode_word()[0] & ANOMALY:
-        return input_gradients(node, slots, keep)
+        return input_gradients(node, slots, keep, wanted, good)
     try:
-        results = input_gradients(node, slots, keep)
+        results = input_gradients(node, slots, keep, wanted, good)
     except Exception as error:
         raise RuntimeError(f"backward of {node.name_()} failed: {error}\n"
                            f"It was recorded here:\n{node.trace or '(not in anomaly mode)'}") from error

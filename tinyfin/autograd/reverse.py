@@ -1,6 +1,6 @@
 """backward and grad: what users call to walk the recorded graph."""
 
-from tinyfin.autograd.engine import run_backward
+from tinyfin.autograd.engine import backward_method, run_backward
 from tinyfin.core import tensor
 from tinyfin.core.handle import RemovableHandle
 from tinyfin.ops.row import F
@@ -101,11 +101,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return tuple(found)
 
 
-def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds this tensor's gradients to the `grad` of the leaves; see tinyfin.autograd.backward."""
-    backward([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
-
-
 def register_hook(self, hook):
     """Calls hook(grad) whenever this tensor's gradient is computed; a returned tensor replaces it.
 
@@ -160,6 +155,8 @@ def retain_grad(self):
     register_hook(self, keep)
 
 
-for _name, _value in {"backward": tensor_backward, "register_hook": register_hook, "retain_grad": retain_grad,
+for _name, _value in {"backward": backward_method, "register_hook": register_hook, "retain_grad": retain_grad,
                       "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook}.items():
     tensor.install_method(_name, _value)
+tensor.install_hook("backward", backward)
+tensor.install_hook("full_of", lambda shape, value, like: F.full_of(shape, value, like))

@@ -73,7 +73,7 @@ def write_node(base, view, node, out_nr):
     tensor.attach(written, node, out_nr)
     old_matters = base.requires_grad
 
-    def backward(grads):
+    def backward(grads, node):
         index = index_of(mine, geometry, grads[0].device)
         outside = clear_region(grads[0], index) if old_matters else None
         return outside, F.index_select(grads[0].reshape(-1), 0, index).reshape(geometry[0])

@@ -32,9 +32,8 @@ def add_parser(commands: Any) -> None:
         "demo",
         help="train a small network on handwritten digits",
         description="Trains a convolutional network on 1,797 real handwritten digits, every "
-        "fifth of which is held out "
-        "to measure accuracy; writes a checkpoint, and a picture of the learning curve where "
-        "matplotlib is installed.",
+        "fifth of which is held out to measure accuracy; writes a checkpoint, and a picture of "
+        "the learning curve where matplotlib is installed.",
     )
     parser.add_argument(
         "--backend", metavar="NAME", help="backend to compute on (default: the current one)"

@@ -10,7 +10,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport DType, category, dtype_object
 from tinyfin.core.layout cimport *
 from tinyfin.core.storage cimport Storage, borrow, borrow_buffer
-from tinyfin.core.tensor cimport Tensor, new_tensor, shape_tuple
+from tinyfin.core.tensor cimport Tensor, check_readable, new_tensor, shape_tuple
 
 from tinyfin.core.device import device_object
 from tinyfin.core.dtype import all_dtypes, default_float
@@ -242,6 +242,7 @@ def linspace(double start, double end, int64_t steps):
 
 def to_bytes(Tensor t not None):
     """The elements' bytes in row-major order; the tensor must be contiguous on the host."""
+    check_readable(t, "to_bytes")
     if t.v.backend != TF_CPU or not t.v.flags & TF_CONTIGUOUS:
         raise RuntimeError("to_bytes: the tensor must be contiguous and on the cpu")
     return (<char *>t.v.data)[:t.v.size * tf_itemsize[t.v.dtype]]
@@ -313,6 +314,7 @@ def to_dlpack(Tensor t not None):
     """A DLPack capsule that keeps the tensor alive."""
     cdef tf_dl_managed *m
     cdef int i
+    check_readable(t, "dlpack")
     if t.v.backend != TF_CPU:
         raise BufferError(f"dlpack: the tensor is on {t.device}; use cpu() first")
     if t.needs:

@@ -1,4 +1,5 @@
 """Handle: how a registered hook is taken back."""
+
 from __future__ import annotations
 
 

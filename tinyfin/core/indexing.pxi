@@ -117,6 +117,7 @@ cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
     cdef Py_ssize_t *numbers
     cdef int i, item = tf_itemsize[t.v.dtype]
     cdef bint readonly = t.storage.readonly or t.v.flags & TF_READONLY
+    check_readable(t, "buffer")
     if t.v.backend != TF_CPU:
         raise BufferError(f"buffer: the tensor is on {t.device}; use cpu()")
     if t.v.dtype >= TF_C64 or FORMATS[t.v.dtype] == NULL:

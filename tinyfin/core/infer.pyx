@@ -224,6 +224,30 @@ cdef int expand(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int unreduce(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                  const tf_attrs *at, tf_call *call, object name) except -1:
+    """shape, dims, keepdim: undoes a reduction's shape with zero strides at the reduced axes."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int i, k = 0
+    cdef int reduced = 0
+    start(x, y)
+    for i in range(<int>at.i[9]):
+        reduced |= 1 << at.i[10 + i]
+    y.ndim = <int>at.i[0]
+    for i in range(y.ndim):
+        y.shape[i] = at.i[1 + i]
+        if reduced >> i & 1:
+            y.strides[i] = 0
+            k += at.i[18] != 0
+        else:
+            if k >= x.ndim or x.shape[k] != y.shape[i]:
+                raise RuntimeError(f"{name}: {shape_of(x)} is no reduction of {shape_of(y)}")
+            y.strides[i] = x.strides[k]
+            k += 1
+    return 0
+
+
 cdef int unsqueeze(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
@@ -400,7 +424,7 @@ RULES = {
     "like_input": rule_capsule(like_input), "cast": rule_capsule(cast),
     "reshape": rule_capsule(reshape), "permute": rule_capsule(permute),
     "transpose": rule_capsule(transpose), "expand": rule_capsule(expand),
-    "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
+    "unreduce": rule_capsule(unreduce), "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
     "flip": rule_capsule(flip), "getitem_view": rule_capsule(getitem_view),
     "narrow": rule_capsule(narrow), "diagonal": rule_capsule(diagonal),
     "unfold": rule_capsule(unfold), "as_strided": rule_capsule(as_strided),

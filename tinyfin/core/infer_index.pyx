@@ -30,11 +30,13 @@ cdef inline int64_t size_at(const tf_view *v, int64_t dim) noexcept:
 
 cdef int need_index(const tf_view *index, object name, object argument="index") except -1:
     if index.dtype != TF_I64 and index.dtype != TF_I32:
-        raise RuntimeError(f"{name}: {argument} has dtype {dtype_object(index.dtype)}, expected int64 or int32")
+        raise RuntimeError(
+            f"{name}: {argument} has dtype {dtype_object(index.dtype)}, expected int64 or int32")
     return 0
 
 
-cdef int need_same_dtype(const tf_view *x, const tf_view *src, object name, object argument) except -1:
+cdef int need_same_dtype(const tf_view *x, const tf_view *src, object name,
+                         object argument) except -1:
     """Numbers are cast; tensors must agree."""
     if src.dtype != x.dtype and not src.flags & TF_WRAPPED:
         raise RuntimeError(f"{name}: {argument} has dtype {dtype_object(src.dtype)}, input has "
@@ -59,7 +61,9 @@ cdef int index_select(const tf_view *const *inputs, int n, tf_view *const *outpu
     if inputs[0].ndim:
         outputs[0].shape[at.i[0]] = size_at(inputs[1], 0)
     elif inputs[1].size != 1:
-        raise IndexError(f"{name}: index has {inputs[1].size} entries, expected 1 for an input without dimensions")
+        raise IndexError(
+            f"{name}: index has {inputs[1].size} entries, expected 1 for an input without "
+            "dimensions")
     return 0
 
 
@@ -75,14 +79,16 @@ cdef int embedding(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if at.i[0] != INT64_MIN and not -rows <= at.i[0] < rows:
         raise AssertionError(f"{name}: padding_idx {at.i[0]} is out of range for {rows} rows")
     if inputs[0].ndim == TF_MAXDIM:
-        raise ValueError(f"{name}: input has {TF_MAXDIM} dimensions, at most {TF_MAXDIM - 1} are supported")
+        raise ValueError(
+            f"{name}: input has {TF_MAXDIM} dimensions, at most {TF_MAXDIM - 1} are supported")
     like(inputs[0], y, w.dtype)
     y.shape[y.ndim] = w.shape[1]
     y.ndim += 1
     return 0
 
 
-cdef int check_slices(const tf_view *x, const tf_view *index, const tf_view *src, int64_t dim, object name) except -1:
+cdef int check_slices(const tf_view *x, const tf_view *index, const tf_view *src, int64_t dim,
+                      object name) except -1:
     """src has x's shape, but index's length along dim."""
     cdef int k
     need_vector(index, name)
@@ -92,10 +98,12 @@ cdef int check_slices(const tf_view *x, const tf_view *index, const tf_view *src
                            "expected as many dimensions")
     for k in range(src.ndim):
         if (src.shape[k] != size_at(index, 0)) if k == dim else (src.shape[k] != x.shape[k]):
-            raise RuntimeError(f"{name}: source has shape {shape_of(src)} for an input of shape {shape_of(x)} and "
-                               f"{size_at(index, 0)} indices along dim {dim}: sizes differ in dim {k}")
+            raise RuntimeError(
+                f"{name}: source has shape {shape_of(src)} for an input of shape {shape_of(x)} and "
+                f"{size_at(index, 0)} indices along dim {dim}: sizes differ in dim {k}")
     if src.ndim == 0 and index.size != 1:
-        raise RuntimeError(f"{name}: source has no dimensions, index has {index.size} entries, expected 1")
+        raise RuntimeError(
+            f"{name}: source has no dimensions, index has {index.size} entries, expected 1")
     return 0
 
 
@@ -134,8 +142,10 @@ cdef int check_along(const tf_view *x, const tf_view *index, int64_t dim, object
                            "expected as many dimensions")
     for k in range(index.ndim):
         if k != dim and index.shape[k] > size_at(x, k):
-            raise RuntimeError(f"{name}: index has shape {shape_of(index)}, input has {shape_of(x)}: index is larger "
-                               f"in dim {k}, only dim {dim} may be")
+            raise RuntimeError(
+                f"{name}: index has shape {shape_of(index)}, input has {shape_of(x)}: index is "
+                "larger "
+                f"in dim {k}, only dim {dim} may be")
     return 0
 
 
@@ -156,8 +166,9 @@ cdef int check_source(const tf_view *index, const tf_view *src, object name) exc
                            "expected as many dimensions")
     for k in range(index.ndim):
         if index.shape[k] > size_at(src, k):
-            raise RuntimeError(f"{name}: src has shape {shape_of(src)}, index has {shape_of(index)}: "
-                               f"src is smaller in dim {k}")
+            raise RuntimeError(
+                f"{name}: src has shape {shape_of(src)}, index has {shape_of(index)}: "
+                f"src is smaller in dim {k}")
     return 0
 
 
@@ -182,9 +193,11 @@ cdef int scatter_embed(const tf_view *const *inputs, int n, tf_view *const *outp
 
 # --------------------------------------------------------------- advanced indexing
 
-cdef int indexed_shape(const tf_view *x, const tf_view *const *indices, int count, int64_t mask, tf_view *y,
+cdef int indexed_shape(const tf_view *x, const tf_view *const *indices, int count, int64_t mask,
+                       tf_view *y,
                        object name) except -1:
-    """The indexed axes give way to the indices' common shape: in their place, or first when apart."""
+    """The indexed axes give way to the indices' common shape: in their place, or first when
+    apart."""
     cdef int k, first = -1, last = -1, found = 0, ndim = 0
     cdef const tf_view *index
     for k in range(x.ndim):
@@ -196,8 +209,10 @@ cdef int indexed_shape(const tf_view *x, const tf_view *const *indices, int coun
     for k in range(count):
         need_index(indices[k], name, f"index tensor {k}")
         if shape_of(indices[k]) != shape_of(indices[0]):
-            raise IndexError(f"{name}: index tensors have shapes {shape_of(indices[0])} and {shape_of(indices[k])}, "
-                             "expected one shape")
+            raise IndexError(
+                f"{name}: index tensors have shapes {shape_of(indices[0])} and "
+                f"{shape_of(indices[k])}, "
+                "expected one shape")
     index = indices[0]
     if index.ndim + x.ndim - found > TF_MAXDIM:
         raise ValueError(f"{name}: the result would have more than {TF_MAXDIM} dimensions")
@@ -228,7 +243,8 @@ cdef int index(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
-cdef int check_value(const tf_view *x, const tf_view *value, const tf_view *const *indices, int count,
+cdef int check_value(const tf_view *x, const tf_view *value, const tf_view *const *indices,
+                     int count,
                      int64_t mask, object name) except -1:
     """value broadcasts to the shape that the indices select."""
     cdef tf_view part
@@ -236,9 +252,12 @@ cdef int check_value(const tf_view *x, const tf_view *value, const tf_view *cons
     indexed_shape(x, indices, count, mask, &part, name)
     need_same_dtype(x, value, name, "value")
     for k in range(value.ndim):
-        if k >= part.ndim or value.shape[value.ndim - 1 - k] not in (1, part.shape[part.ndim - 1 - k]):
-            raise RuntimeError(f"{name}: value of shape {shape_of(value)} does not broadcast to {shape_of(&part)}, "
-                               "the shape that the indices select")
+        if k >= part.ndim or value.shape[value.ndim - 1 - k] not in (1,
+                                                                     part.shape[part.ndim - 1 - k]):
+            raise RuntimeError(
+                f"{name}: value of shape {shape_of(value)} does not broadcast to "
+                f"{shape_of(&part)}, "
+                "the shape that the indices select")
     return 0
 
 
@@ -271,7 +290,8 @@ cdef int nonzero(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call, object name) except -1:
     if inputs[0].ndim < 2:
-        raise RuntimeError(f"{name}: input has shape {shape_of(inputs[0])}, expected at least 2 dimensions")
+        raise RuntimeError(
+            f"{name}: input has shape {shape_of(inputs[0])}, expected at least 2 dimensions")
     like(inputs[0], outputs[0], inputs[0].dtype)
     return 0
 
@@ -296,22 +316,27 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
             first = inputs[i]
     dim = at.i[0] + first.ndim if at.i[0] < 0 else at.i[0]
     if dtype >= TF_C64:
-        raise NotImplementedError(f"{name}: dtype {dtype_object(dtype)} is reserved, no kernel takes it yet")
+        raise NotImplementedError(
+            f"{name}: dtype {dtype_object(dtype)} is reserved, no kernel takes it yet")
     for i in range(n):
         if inputs[i].ndim == 0:
             raise RuntimeError(f"{name}: tensor {i} has no dimensions and cannot be joined")
         if is_nothing(inputs[i]):
             continue
         if inputs[i].ndim != first.ndim:
-            raise RuntimeError(f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others {shape_of(first)}: "
-                               "expected as many dimensions")
+            raise RuntimeError(
+                f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others {shape_of(first)}: "
+                "expected as many dimensions")
         if not 0 <= dim < first.ndim:
-            raise IndexError(f"{name}: dim {at.i[0]} is out of range for tensors of {first.ndim} dimensions "
-                             f"(expected {-first.ndim} to {first.ndim - 1})")
+            raise IndexError(
+                f"{name}: dim {at.i[0]} is out of range for tensors of {first.ndim} dimensions "
+                f"(expected {-first.ndim} to {first.ndim - 1})")
         for k in range(first.ndim):
             if k != dim and inputs[i].shape[k] != first.shape[k]:
-                raise RuntimeError(f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others {shape_of(first)}: "
-                                   f"sizes differ in dim {k}, only dim {dim} may differ")
+                raise RuntimeError(
+                    f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others "
+                    f"{shape_of(first)}: "
+                    f"sizes differ in dim {k}, only dim {dim} may differ")
         total += inputs[i].shape[dim]
     like(first, y, dtype)
     if 0 <= dim < first.ndim:
@@ -327,14 +352,17 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     cdef int k, d, count = <int>at.i[0]
     cdef object pad = tuple([at.i[1 + k] for k in range(count)])
     if count % 2 or count // 2 > x.ndim:
-        raise RuntimeError(f"{name}: pad is {pad} for an input of shape {shape_of(x)}, expected two numbers for each of "
-                           f"at most {x.ndim} dimensions")
+        raise RuntimeError(
+            f"{name}: pad is {pad} for an input of shape {shape_of(x)}, expected two numbers for "
+            "each of "
+            f"at most {x.ndim} dimensions")
     like(x, y, x.dtype)
     for k in range(count // 2):
         d = x.ndim - 1 - k
         y.shape[d] += at.i[1 + 2 * k] + at.i[2 + 2 * k]
         if y.shape[d] < 0:
-            raise RuntimeError(f"{name}: pad {pad} makes the size of dim {d} of shape {shape_of(x)} negative")
+            raise RuntimeError(
+                f"{name}: pad {pad} makes the size of dim {d} of shape {shape_of(x)} negative")
     return 0
 
 
@@ -344,7 +372,9 @@ cdef int fill_float(const tf_view *const *inputs, int n, tf_view *const *outputs
                     const tf_attrs *at, tf_call *call, object name) except -1:
     """A draw of real numbers, into inputs[0]."""
     if category[inputs[0].dtype] != FLOATING:
-        raise RuntimeError(f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected a floating point dtype")
+        raise RuntimeError(
+            f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected a floating point "
+            "dtype")
     return 0
 
 
@@ -393,7 +423,8 @@ cdef int bernoulli(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int random_bits(const tf_view *const *inputs, int n, tf_view *const *outputs,
                      const tf_attrs *at, tf_call *call, object name) except -1:
     if inputs[0].dtype != TF_I32 and inputs[0].dtype != TF_I64:
-        raise RuntimeError(f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected int32 or int64")
+        raise RuntimeError(
+            f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected int32 or int64")
     return 0
 
 
@@ -408,10 +439,13 @@ cdef int dropout(const tf_view *const *inputs, int n, tf_view *const *outputs,
 RULES = {
     "index_select": rule_capsule(index_select), "embedding": rule_capsule(embedding),
     "index_add": rule_capsule(index_add), "index_embed": rule_capsule(index_embed),
-    "gather": rule_capsule(gather), "scatter": rule_capsule(scatter), "scatter_embed": rule_capsule(scatter_embed),
-    "index": rule_capsule(index), "index_put": rule_capsule(index_put), "put_embed": rule_capsule(put_embed),
-    "nonzero": rule_capsule(nonzero), "triangle": rule_capsule(triangle), "cat": rule_capsule(cat),
-    "pad_constant": rule_capsule(pad_constant), "uniform": rule_capsule(uniform), "normal": rule_capsule(normal),
+    "gather": rule_capsule(gather), "scatter": rule_capsule(scatter),
+    "scatter_embed": rule_capsule(scatter_embed), "index": rule_capsule(index),
+    "index_put": rule_capsule(index_put), "put_embed": rule_capsule(put_embed),
+    "nonzero": rule_capsule(nonzero), "triangle": rule_capsule(triangle),
+    "cat": rule_capsule(cat), "pad_constant": rule_capsule(pad_constant),
+    "uniform": rule_capsule(uniform), "normal": rule_capsule(normal),
     "exponential": rule_capsule(exponential), "randint": rule_capsule(randint),
-    "bernoulli": rule_capsule(bernoulli), "random_bits": rule_capsule(random_bits), "dropout": rule_capsule(dropout),
+    "bernoulli": rule_capsule(bernoulli), "random_bits": rule_capsule(random_bits),
+    "dropout": rule_capsule(dropout),
 }

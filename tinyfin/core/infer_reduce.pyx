@@ -17,7 +17,8 @@ cdef object shape_of(const tf_view *v):
 
 cdef int refuse_complex(const tf_view *x, object name) except -1:
     if x.dtype >= TF_C64:
-        raise NotImplementedError(f"{name}: dtype {dtype_object(x.dtype)} is reserved, no kernel takes it yet")
+        raise NotImplementedError(
+            f"{name}: dtype {dtype_object(x.dtype)} is reserved, no kernel takes it yet")
     return 0
 
 
@@ -61,8 +62,11 @@ cdef int need_elements(const tf_view *x, unsigned int mask, bint whole, object n
     for k in range(x.ndim):
         if mask >> k & 1 and x.shape[k] == 0:
             if whole:
-                raise IndexError(f"{name}: input of shape {shape_of(x)} has no elements; name a dim of nonzero size")
-            raise IndexError(f"{name}: dim {k} of shape {shape_of(x)} has size 0, expected a nonzero size")
+                raise IndexError(
+                    f"{name}: input of shape {shape_of(x)} has no elements; name a dim of nonzero "
+                    "size")
+            raise IndexError(
+                f"{name}: dim {k} of shape {shape_of(x)} has size 0, expected a nonzero size")
     return 0
 
 
@@ -88,8 +92,9 @@ cdef int reduce_mean(const tf_view *const *inputs, int n, tf_view *const *output
     cdef int dtype = <int>at.i[10] if at.i[10] >= 0 else inputs[0].dtype
     refuse_complex(inputs[0], name)
     if category[dtype] != FLOATING:
-        raise RuntimeError(f"{name}: input has dtype {dtype_object(dtype)}, expected a floating point dtype; "
-                           "pass dtype=tinyfin.float32 or convert it")
+        raise RuntimeError(
+            f"{name}: input has dtype {dtype_object(dtype)}, expected a floating point dtype; "
+            "pass dtype=tinyfin.float32 or convert it")
     set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = dtype
     return 0
@@ -99,7 +104,9 @@ cdef int reduce_float(const tf_view *const *inputs, int n, tf_view *const *outpu
                       const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, correction, keepdim, of floating-point tensors."""
     if category[inputs[0].dtype] != FLOATING:
-        raise RuntimeError(f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected a floating point dtype")
+        raise RuntimeError(
+            f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected a floating point "
+            "dtype")
     set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = inputs[0].dtype
     return 0
@@ -180,8 +187,9 @@ cdef int linear_scan(const tf_view *const *inputs, int n, tf_view *const *output
                      const tf_attrs *at, tf_call *call, object name) except -1:
     """a, x; dim."""
     if shape_of(inputs[0]) != shape_of(inputs[1]):
-        raise RuntimeError(f"{name}: a has shape {shape_of(inputs[0])}, x has {shape_of(inputs[1])}, "
-                           "expected the same")
+        raise RuntimeError(
+            f"{name}: a has shape {shape_of(inputs[0])}, x has {shape_of(inputs[1])}, "
+            "expected the same")
     if inputs[0].dtype != inputs[1].dtype:
         raise RuntimeError(f"{name}: a has dtype {dtype_object(inputs[0].dtype)}, x has "
                            f"{dtype_object(inputs[1].dtype)}, expected the same")
@@ -195,7 +203,9 @@ cdef int topk(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *x = inputs[0]
     cdef int64_t k = at.i[0], size = x.shape[at.i[1]] if x.ndim else 1
     if k < 0 or k > size:
-        raise RuntimeError(f"{name}: k is {k}, expected 0 to {size}, the size of dim {at.i[1]} of shape {shape_of(x)}")
+        raise RuntimeError(
+            f"{name}: k is {k}, expected 0 to {size}, the size of dim {at.i[1]} of shape "
+            f"{shape_of(x)}")
     scan_pair(inputs, n, outputs, at, call, name)
     if x.ndim:
         outputs[0].shape[at.i[1]] = outputs[1].shape[at.i[1]] = k

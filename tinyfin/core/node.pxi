@@ -40,10 +40,10 @@ cdef class Node:
         return f"<Node {self.name_()}>"
 
     def register_hook(self, fn):
-        """Calls fn(grad_inputs, grad_outputs) when the walk has passed this node."""
+        """Calls fn(grad_inputs, grad_outputs) when the walk has passed this node; gives a handle."""
         if self.hooks is None:
             self.hooks = []
-        self.hooks.append(fn)
+        return RemovableHandle(self.hooks, fn)
 
 
 cdef Node make_node(Op op, PyObject **args, int n):
@@ -76,11 +76,15 @@ cdef Node make_node(Op op, PyObject **args, int n):
                 edges[i] = t
     node.edges = tuple(edges)
     node.outs, node.dtypes = outs[:n], dtypes[:n]
-    if op is not None and op.save_any:
+    if op.save_any:
+        for i in range(n):
+            if edges[i] is not None:
+                node.kept |= op.saves_for[min(i, op.nin - 1)]
+    if node.kept:
         saved = [None] * (n + op.nout)
         node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
         for i in range(n):
-            if args[i] != NULL and op.save_inputs[min(i, op.nin - 1)]:
+            if args[i] != NULL and node.kept >> min(i, op.nin - 1) & 1:
                 saved[i] = <object>args[i]
                 if isinstance(saved[i], Tensor):
                     node.versions[i] = (<Tensor>saved[i]).storage.version
@@ -128,19 +132,22 @@ cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) exc
     if op.has_attrs:
         node.at = <tf_attrs *>malloc(sizeof(tf_attrs))
         memcpy(node.at, at, sizeof(tf_attrs))
-    if op.save_y:
+    if node.kept >> 31:
         saved = list(node.saved)
         n = len(saved) - op.nout
         for k in range(op.nout):
             t = first if k == 0 else <Tensor>rest[k - 1]
-            saved[n + k] = alias_of(t)
+            saved[n + k] = twin_of(t)
             node.versions[n + k] = (<Tensor>t).storage.version
         node.saved = tuple(saved)
     if op.nout > 1:
         node.out_meta = tuple([(shape_tuple(&(<Tensor>t).v), dtype_object((<Tensor>t).v.dtype))
                                for t in [first] + rest])
-    if tf_mode_here()[0] & ANOMALY:
-        node.trace = HOOKS["trace"]()
+    if tf_mode_here()[0] & (ANOMALY | SAVE):
+        if tf_mode_here()[0] & ANOMALY:
+            node.trace = HOOKS["trace"]()
+        if node.saved is not None and tf_mode_here()[0] & SAVE:
+            pack_saved(node)
     return 0
 
 

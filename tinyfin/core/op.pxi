@@ -21,6 +21,18 @@ cdef class Rule:
         return f"<Rule {self.parts()}>"
 
 
+cdef uint32_t named_by(rule):
+    """Bits of the inputs that a rule's parameters name; bit 31 for results."""
+    cdef uint32_t bits = 0
+    if rule is not None:
+        for code, number in rule.parts():
+            if code == 1:
+                bits |= <uint32_t>1 << 31
+            elif code == 2:
+                bits |= <uint32_t>1 << <int>number
+    return bits
+
+
 cdef class Op:
     """An operation: callable as a function, and as a method when found on a Tensor."""
 
@@ -64,6 +76,8 @@ cdef class Op:
         self.vjp, self.vjp_all, self.partials, self.jvp = vjp, vjp_all, partials, jvp
         self.save_inputs, self.save_y, self.saves_shapes = tuple(saves), save_y, shapes
         self.save_any = save_y or any(saves)
+        for i in range(min(self.nin, MAX_ARGS)):
+            self.saves_for[i] = named_by(vjp_all) | named_by(vjp[i] if vjp is not None else None)
 
     cdef tuple decode(self, const tf_attrs *at):
         if not self.has_attrs:

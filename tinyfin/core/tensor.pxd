@@ -9,7 +9,7 @@ from tinyfin.core.storage cimport Storage
 cdef enum:                       # bits of the calling thread's mode word
     GRAD = 1, INFERENCE = 2, DETERMINISTIC = 4
     FORWARD = 16, VMAP = 32, CAPTURE = 64, AUTOCAST = 128
-    CHECK = 256, PROFILE = 512, ANOMALY = 1024, READY = 1 << 30
+    CHECK = 256, PROFILE = 512, ANOMALY = 1024, SAVE = 2048, READY = 1 << 30
     SLOW = 16 | 32 | 64 | 128 | 256 | 512
 
 cdef class Tensor:
@@ -31,9 +31,11 @@ cdef class Node:
     cdef bytes outs, dtypes
     cdef int64_t *versions
     cdef tf_attrs *at
-    cdef readonly object backward, trace, hooks, name
+    cdef readonly object trace, name
+    cdef public object backward, hooks
     cdef public list watchers     # (output number, function) called with that output's gradient
     cdef bint freed
+    cdef uint32_t kept             # which inputs are saved; bit 31: results
     cdef int64_t first_shape[8]
     cdef uint8_t first_ndim, first_dtype
     cdef int nout
@@ -41,7 +43,7 @@ cdef class Node:
 cdef class Rule:
     cdef readonly object fn
     cdef bytes codes               # where each parameter comes from
-    cdef int constant              # 0: call fn; see Rule
+    cdef readonly int constant     # 0: call fn; see Rule
 
 cdef class Op:
     cdef void *vectorcall
@@ -53,7 +55,8 @@ cdef class Op:
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
     cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates
-    cdef tuple save_inputs
+    cdef readonly tuple save_inputs
+    cdef uint32_t saves_for[16]    # bits of the inputs that each input's rule names; bit 31: results
     cdef bint save_any, save_y, saves_shapes
     cdef readonly Op plain         # of an in-place twin: the op it is the twin of
     cdef tuple decode(self, const tf_attrs *at)
@@ -61,11 +64,16 @@ cdef class Op:
 cdef uint32_t *mode_word() noexcept
 cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, int index, str label)
 cdef Tensor alias_of(Tensor x)
+cdef Tensor twin_of(Tensor x)
+cdef int check_readable(Tensor t, str what) except -1
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
 cdef int bump(Tensor t) except -1
 cdef int set_history(Tensor t, Node node, int out_nr) except -1
 cdef Node make_node(Op op, PyObject **args, int n)
 cdef int sync_view(Tensor t) except -1
+cdef class Packed:
+    cdef readonly object value, unpack
+
 cdef dict OPS
 cdef dict HOOKS

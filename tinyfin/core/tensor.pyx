@@ -24,6 +24,7 @@ from tinyfin.core.storage import set_allocator
 import sys
 
 from tinyfin.core.device import device_object
+from tinyfin.core.handle import RemovableHandle
 from tinyfin.core.size import Size
 
 cdef extern from *:
@@ -158,6 +159,7 @@ cdef Tensor alias_of(Tensor x):
 include "node.pxi"
 include "call.pxi"
 include "op.pxi"
+include "wrap.pxi"
 
 
 # --------------------------------------------------------------------------- operator slots
@@ -408,7 +410,7 @@ cdef class Tensor:
         t.base = None
         t.inference = self.inference
         r = self.extra
-        if r is not None and "dual" in r:
+        if r is not None and ("dual" in r or "batch" in r):
             return HOOKS["detach"](self, t)
         return t
 
@@ -460,6 +462,7 @@ cdef class Tensor:
 
     def item(self):
         """The only element, as a Python number."""
+        check_readable(self, "item")
         if self.v.size != 1:
             raise RuntimeError(f"item: the tensor has shape {shape_tuple(&self.v)} of {self.v.size} elements, "
                                "expected exactly one")

@@ -50,8 +50,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return _collate_sequences(batch)
     raise TypeError(
         "default_collate: a batch can be made of tensors, NumPy arrays, numbers, strings, "
-        "mappings and "
-        f"sequences; found {type(first).__name__} (give the DataLoader a collate_fn)"
+        f"mappings and sequences; found {type(first).__name__} (give the DataLoader a collate_fn)"
     )
 
 
@@ -99,8 +98,7 @@ def _stack(batch: Sequence[Tensor]) -> Tensor:
         if t.shape != shape:
             raise RuntimeError(
                 f"default_collate: sample 0 has shape {tuple(shape)}, sample {i} has "
-                f"{tuple(t.shape)}; "
-                "tensors of one batch must have equal shapes"
+                f"{tuple(t.shape)}; tensors of one batch must have equal shapes"
             )
     return tinyfin.stack(list(batch), 0)
 
@@ -131,8 +129,8 @@ def _collate_sequences(batch: Sequence[Sequence[Any]]) -> Any:
     for i, sample in enumerate(batch):
         if len(sample) != len(first):
             raise RuntimeError(
-                f"default_collate: sample 0 has {len(first)} fields, sample {i} has {len(sample)}; "
-                "samples of one batch must have equal lengths"
+                f"default_collate: sample 0 has {len(first)} fields, sample {i} has "
+                f"{len(sample)}; samples of one batch must have equal lengths"
             )
     fields = [default_collate(list(field)) for field in zip(*batch, strict=True)]
     if isinstance(first, tuple):

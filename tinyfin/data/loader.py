@@ -175,8 +175,7 @@ class DataLoader:
         if state["batch_size"] != self.batch_size:
             raise ValueError(
                 f"DataLoader: the state was taken with batch_size={state['batch_size']}, this "
-                "loader has "
-                f"batch_size={self.batch_size}; the position would mean other samples"
+                f"loader has batch_size={self.batch_size}; the position would mean other samples"
             )
         if state["generator"] is not None and self.generator is not None:
             self.generator.set_state(state["generator"])
@@ -228,8 +227,8 @@ def _check_order(
                 )
     elif not hasattr(dataset, "__getitem__"):
         raise TypeError(
-            f"DataLoader: dataset is {type(dataset).__name__}, which has no __getitem__ to "
-            "take samples by"
+            f"DataLoader: dataset is {type(dataset).__name__}, which has no __getitem__ to take "
+            "samples by"
         )
     if sampler is not None and shuffle:
         raise ValueError(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Sized
     from typing import Any
 
-    from tinyfin import Generator
+    from tinyfin import Generator, Tensor
 
 _CHUNK = 4096
 
@@ -83,12 +83,15 @@ class _Seeded(Sampler):
         return tinyfin.Generator().manual_seed(self._seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """The seed of the pass that began last: all that its order depends on."""
-        return {"seed": self._seed}
+        """The seed of the pass that began last, and the generator that the next ones draw from."""
+        state = None if self.generator is None else self.generator.get_state()
+        return {"seed": self._seed, "generator": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Makes the next pass repeat the one that `state` was taken in."""
         self._next_seed = state["seed"]
+        if self.generator is not None and state["generator"] is not None:
+            self.generator.set_state(state["generator"])
 
 
 class RandomSampler(_Seeded):
@@ -195,7 +198,7 @@ class WeightedRandomSampler(_Seeded):
             raise TypeError(
                 f"WeightedRandomSampler: replacement is {replacement!r}, expected a bool"
             )
-        self.weights = tinyfin.as_tensor(weights, dtype=tinyfin.float64)
+        self.weights: Tensor = _as_tensor(weights)
         self._check(num_samples, replacement)
         self.num_samples = num_samples
         self.replacement = replacement
@@ -216,8 +219,7 @@ class WeightedRandomSampler(_Seeded):
         if not replacement and num_samples > usable:
             raise ValueError(
                 f"WeightedRandomSampler: num_samples is {num_samples}, without replacement the "
-                f"{usable} "
-                "weights above zero give no more than that many"
+                f"{usable} weights above zero give no more than that many"
             )
 
     def __iter__(self) -> Iterator[int]:
@@ -239,6 +241,12 @@ class WeightedRandomSampler(_Seeded):
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+def _as_tensor(weights: Any) -> Tensor:
+    if not isinstance(weights, tinyfin.Tensor) and not hasattr(weights, "__array_interface__"):
+        weights = list(weights)
+    return tinyfin.as_tensor(weights, dtype=tinyfin.float64, device="cpu")
 
 
 def _rows_at(ends: list[float], points: list[float]) -> list[int]:

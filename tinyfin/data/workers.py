@@ -9,7 +9,6 @@ main thread fetches, so neither side can block the other.
 from __future__ import annotations
 
 import os
-import pickle
 import weakref
 
 import tinyfin
@@ -46,6 +45,18 @@ class WorkerTraceback(Exception):
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
+
+
+def _pack(message: Any) -> bytes:
+    import pickle
+
+    return pickle.dumps(message, 5)
+
+
+def _unpack(data: bytes) -> Any:
+    import pickle
+
+    return pickle.loads(data)
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -111,7 +122,7 @@ class Pool:
 
     def _send(self, worker: int, task: tuple[Any, ...]) -> None:
         try:
-            self.pipes[worker].send_bytes(pickle.dumps(task, 5))
+            self.pipes[worker].send_bytes(_pack(task))
         except OSError:
             self._mourn(worker)
 
@@ -123,7 +134,7 @@ class Pool:
             RuntimeError: it died, or gave nothing for `timeout` seconds (0: waits for ever).
         """
         while True:
-            tag, kind, payload = pickle.loads(self._receive_bytes(worker, timeout))
+            tag, kind, payload = _unpack(self._receive_bytes(worker, timeout))
             if kind == "error" and (tag is None or tag[0] == self.passes):
                 raise_from_worker(payload, worker)
             if tag == (self.passes, number):
@@ -158,10 +169,9 @@ class Pool:
             else f"ended with exit code {code}"
         )
         raise RuntimeError(
-            f"DataLoader: worker {worker} (pid {process.pid}) {how} before it gave its batch. "
-            "If it was not killed from "
-            "outside (too little memory?), dataset code ended it; num_workers=0 shows such "
-            "errors where they happen"
+            f"DataLoader: worker {worker} (pid {process.pid}) {how} before it gave its batch. If "
+            "it was not killed from outside (too little memory?), dataset code ended it; "
+            "num_workers=0 shows such errors where they happen"
         ) from None
 
 
@@ -171,7 +181,7 @@ def _close(pipes: list[Any], processes: list[Any], owner: int) -> None:
     """
     if os.getpid() != owner:
         return
-    stop = pickle.dumps(None)
+    stop = _pack(None)
     for pipe in pipes:
         try:
             pipe.send_bytes(stop)
@@ -193,7 +203,7 @@ def raise_from_worker(payload: tuple[bytes | None, str], worker: int) -> None:
     pickled, text = payload
     error = None
     try:
-        error = pickle.loads(pickled) if pickled else None
+        error = _unpack(pickled) if pickled else None
     except Exception:
         pass
     if not isinstance(error, Exception):
@@ -227,7 +237,7 @@ def _work(
     try:
         _prepare(fetch, worker, num_workers, seed, init_fn)
     except Exception as e:
-        answers.put(pickle.dumps((None, "error", _describe(e)), 5))
+        answers.put(_pack((None, "error", _describe(e))))
     else:
         _serve(fetch, tasks, answers)
     answers.put(None)
@@ -249,7 +259,7 @@ def _prepare(
 
 
 def _serve(fetch: Any, tasks: SimpleQueue[bytes], answers: SimpleQueue[bytes | None]) -> None:
-    while (task := pickle.loads(tasks.get())) is not None:
+    while (task := _unpack(tasks.get())) is not None:
         what, pass_number, number, index, seed = task
         if what == "begin":
             fetch.begin()
@@ -258,11 +268,11 @@ def _serve(fetch: Any, tasks: SimpleQueue[bytes], answers: SimpleQueue[bytes | N
         try:
             seed_all(batch_seed(seed, number))
             batch = fetch.quick(index)
-            answer = pickle.dumps((tag, "batch", fetch(index) if batch is None else batch), 5)
+            answer = _pack((tag, "batch", fetch(index) if batch is None else batch))
         except EndOfStream:
-            answer = pickle.dumps((tag, "end", None), 5)
+            answer = _pack((tag, "end", None))
         except Exception as e:
-            answer = pickle.dumps((tag, "error", _describe(e)), 5)
+            answer = _pack((tag, "error", _describe(e)))
         answers.put(answer)
 
 
@@ -272,7 +282,7 @@ def _describe(error: Exception) -> tuple[bytes | None, str]:
     text = "".join(traceback.format_exception(error))
     error.__traceback__ = None
     try:
-        return pickle.dumps(error, 5), text
+        return _pack(error), text
     except Exception:
         return None, text
 
@@ -286,7 +296,7 @@ def _listen(pipe: Any, tasks: SimpleQueue[bytes], parent: int) -> None:
                     os._exit(1)
             tasks.put(pipe.recv_bytes())
     except (EOFError, OSError):
-        tasks.put(pickle.dumps(None))
+        tasks.put(_pack(None))
 
 
 def _speak(pipe: Any, answers: SimpleQueue[bytes | None]) -> None:

@@ -8,7 +8,6 @@ whole file with the digest itself written as 64 zeros.
 
 from __future__ import annotations
 
-import json
 import os
 
 import tinyfin
@@ -67,6 +66,8 @@ def save_checkpoint(
     ...     load_checkpoint(folder + "/run.ckpt", model=model)
     {'epoch': 3}
     """
+    import json
+
     given = {
         "model": model,
         "optimizer": optimizer,
@@ -127,6 +128,8 @@ def _generator_state(g: Any) -> Any:
 
 def _plain(user: Any, where: str) -> Any:
     """The user's data, if JSON gives it back unchanged but for tuples, which become lists."""
+    import json
+
     try:
         return json.loads(json.dumps(user, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as e:
@@ -240,8 +243,8 @@ def load_checkpoint(
             if part not in tree:
                 held = ", ".join(p for p in _PARTS if p in tree) or "nothing"
                 raise CheckpointError(
-                    f"{path} holds no {part}: it was saved with {held}. Leave {part} out, or "
-                    "use another file"
+                    f"{path} holds no {part}: it was saved with {held}. Leave {part} out, or use "
+                    "another file"
                 )
             _check_names(path, part, x, tree[part])
             states[part] = _decode_part(tree[part], part, buffer, header)
@@ -288,14 +291,16 @@ def _set_generator(g: Any, state: Tensor) -> None:
 
 def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
     """Buffer, header and state of a checkpoint that has passed every test."""
+    import json
+
     buffer = map_file(path)
     _check_kind(path, buffer)
     try:
         header = read_header(buffer)
     except SafetensorError as e:
         raise CheckpointError(
-            f"{path} is damaged or was not written to its end ({e}). Use an earlier "
-            "checkpoint, or copy the file again"
+            f"{path} is damaged or was not written to its end ({e}). Use an earlier checkpoint, "
+            "or copy the file again"
         ) from e
     metadata = header.metadata or {}
     if metadata.get("format") != FORMAT:
@@ -306,8 +311,7 @@ def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
     if not version.isdecimal() or not 1 <= int(version) <= VERSION:
         raise CheckpointError(
             f"{path} has checkpoint format {version!r}; this tinyfin ({tinyfin.__version__}) "
-            f"reads up to {VERSION}. "
-            "Read it with the version that wrote it, or a later one"
+            f"reads up to {VERSION}. Read it with the version that wrote it, or a later one"
         )
     _check_digest(path, buffer, metadata.get("sha256", ""), header.start)
     try:

@@ -5,7 +5,6 @@ of how they are built.
 from __future__ import annotations
 
 import os
-from pickle import UnpicklingError
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
@@ -58,8 +57,8 @@ def save(obj: Any, f: Path | BinaryIO) -> None:
     """
     from tinyfin.io.torch_write import write_zip
 
-    if hasattr(f, "write"):
-        write_zip(obj, f)  # pyright: ignore[reportArgumentType]
+    if not isinstance(f, (str, os.PathLike)):
+        write_zip(obj, f)
         return
     suffix = os.path.splitext(os.fspath(f))[1].lower()
     if suffix in (".safetensors", ".npz"):
@@ -67,20 +66,20 @@ def save(obj: Any, f: Path | BinaryIO) -> None:
     if suffix == ".safetensors":
         from tinyfin.io.safetensors import save_file
 
-        save_file(obj, f)  # pyright: ignore[reportArgumentType]
+        save_file(obj, f)
     elif suffix == ".npz":
         from tinyfin.io.npz import save_npz
 
         save_npz(obj, f)
     else:
-        write_atomically(f, lambda out: write_zip(obj, out))  # pyright: ignore[reportArgumentType]
+        write_atomically(f, lambda out: write_zip(obj, out))
 
 
 def _check_flat(obj: Any, suffix: str) -> None:
     if not isinstance(obj, dict) or not all(isinstance(t, tinyfin.Tensor) for t in obj.values()):
         raise TypeError(
-            f"save: a {suffix} file holds a dict of tensors and nothing else; use .pt for "
-            "nested containers"
+            f"save: a {suffix} file holds a dict of tensors and nothing else; use .pt for nested "
+            "containers"
         )
 
 
@@ -113,14 +112,16 @@ def load(
     >>> load(f)[1]
     'text'
     """
+    from pickle import UnpicklingError
+
     if not weights_only:
         raise ValueError(
             "load: weights_only=False would run code out of the file, which tinyfin never does"
         )
-    if hasattr(f, "read"):
-        buffer, name = bytearray(f.read()), "the file"  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(f, (str, os.PathLike)):
+        buffer, name = map_file(f), os.fspath(f)
     else:
-        buffer, name = map_file(f), os.fspath(f)  # pyright: ignore[reportArgumentType]
+        buffer, name = bytearray(f.read()), "the file"
     try:
         return _load_buffer(buffer, map_location)
     except UnpicklingError as e:
@@ -146,9 +147,11 @@ def _load_buffer(buffer: Any, device: Any) -> Any:
 
         return load_buffer(buffer, device)
     if start[:1] in _TEXT_PICKLES and bytes(buffer[-1:]) == b".":
+        from pickle import UnpicklingError
+
         raise UnpicklingError(
-            "it is a pickle of protocol 0 or 1, which no file of tensors is; nothing of it "
-            "was executed"
+            "it is a pickle of protocol 0 or 1, which no file of tensors is; nothing of it was "
+            "executed"
         )
     raise ValueError(_unknown(buffer))
 
@@ -158,8 +161,8 @@ def _unknown(buffer: Any) -> str:
         return "it is empty"
     if bytes(buffer[257:262]) == b"ustar":
         return (
-            "it is a tar archive, the format of PyTorch before 0.2; save it again with a "
-            "later PyTorch"
+            "it is a tar archive, the format of PyTorch before 0.2; save it again with a later "
+            "PyTorch"
         )
     return (
         "no known format: neither PyTorch, safetensors, .npz nor .npy; it may be damaged or cut off"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
@@ -10,7 +11,6 @@ from tinyfin.io.raw import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
@@ -36,10 +36,10 @@ def save_npz(
     [0, 1, 2]
     """
     arrays = {_checked_name(name): _array(name, t) for name, t in tensors.items()}
-    if hasattr(file, "write"):
-        _write(arrays, file, compressed)
-    else:
+    if isinstance(file, (str, os.PathLike)):
         write_atomically(file, lambda f: _write(arrays, f, compressed))
+    else:
+        _write(arrays, file, compressed)
 
 
 def _checked_name(name: Any) -> str:

@@ -46,8 +46,24 @@ def tensor_bytes(t: Tensor) -> memoryview:
     """
     if t.numel() == 0:
         return memoryview(b"")
-    flat = t.detach().to("cpu").contiguous().reshape(-1)
-    return memoryview(flat.view(tinyfin.uint8).numpy()).cast("B")
+    dense = t.detach().to("cpu").contiguous()
+    return memory(dense, 0, dense.numel())
+
+
+def memory(t: Tensor, first: int, end: int) -> memoryview:
+    """The bytes from `first` to `end`, counted in elements from the first one of a CPU tensor, in
+    the memory that the tensor lies in.
+
+    >>> import tinyfin
+    >>> memory(tinyfin.tensor([1, 2, 3], dtype=tinyfin.uint8), 1, 3).tobytes()
+    b'\\x02\\x03'
+    """
+    import ctypes
+
+    width = t.dtype.itemsize
+    block = (ctypes.c_char * ((end - first) * width)).from_address(t.data_ptr() + first * width)
+    block.tensor = t  # the memory must live as long as it is looked at
+    return memoryview(block).cast("B")
 
 
 def tensor_from(buffer: Any, dt: dtype, shape: Sequence[int], offset: int = 0) -> Tensor:

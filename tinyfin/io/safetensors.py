@@ -7,7 +7,6 @@ it.
 
 from __future__ import annotations
 
-import json
 import math
 
 import tinyfin
@@ -107,6 +106,8 @@ def read_header(buffer: Any) -> Header:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
+    import json
+
     if text[:1] != b"{":
         raise SafetensorError("the header does not begin with '{'")
     try:
@@ -170,8 +171,8 @@ def _check_entry(name: str, info: Any) -> Entry:
     size = math.prod(shape) * _DTYPES[dt][1]
     if end - begin != size:
         raise SafetensorError(
-            f"tensor {name!r}: {dt} of shape {shape} takes {size} bytes, data_offsets "
-            f"[{begin}, {end}] hold {end - begin}"
+            f"tensor {name!r}: {dt} of shape {shape} takes {size} bytes, data_offsets [{begin}, "
+            f"{end}] hold {end - begin}"
         )
     return Entry(dt, shape, begin, end)
 
@@ -182,13 +183,13 @@ def _check_cover(entries: dict[str, Entry], size: int) -> None:
     for name, e in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if e.begin < at:
             raise SafetensorError(
-                f"tensor {name!r} begins at byte {e.begin}, inside the one before, which ends "
-                f"at {at}"
+                f"tensor {name!r} begins at byte {e.begin}, inside the one before, which ends at "
+                f"{at}"
             )
         if e.begin > at:
             raise SafetensorError(
-                f"tensor {name!r} begins at byte {e.begin}; bytes {at} to {e.begin} belong to "
-                "no tensor"
+                f"tensor {name!r} begins at byte {e.begin}; bytes {at} to {e.begin} belong to no "
+                "tensor"
             )
         at = e.end
     if at > size:
@@ -228,6 +229,8 @@ class Writer:
     def __init__(
         self, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
     ) -> None:
+        import json
+
         entries: dict[str, Any] = {}
         if metadata is not None:
             entries[_METADATA] = _metadata_of(metadata)

@@ -306,8 +306,8 @@ def open_archive(buffer: Any) -> Archive:
     prefix = pickles[0].partition("/")[0]
     if f"{prefix}/constants.pkl" in names:
         raise UnpicklingError(
-            "the file is a TorchScript program, not plain tensors; save the module's "
-            "state_dict instead"
+            "the file is a TorchScript program, not plain tensors; save the module's state_dict "
+            "instead"
         )
     return Archive(buffer, names, prefix)
 
@@ -402,8 +402,8 @@ def read_legacy(buffer: Any, device: Any = None) -> Any:
     _, protocol, system = head
     if protocol != _LEGACY_PROTOCOL or not isinstance(system, dict):
         raise UnpicklingError(
-            f"the file has PyTorch's old format in version {protocol!r}; {_LEGACY_PROTOCOL} "
-            "can be read"
+            f"the file has PyTorch's old format in version {protocol!r}; {_LEGACY_PROTOCOL} can "
+            "be read"
         )
     found: dict[str, tuple[StorageType, int]] = {}
     machine = Machine(

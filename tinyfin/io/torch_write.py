@@ -7,7 +7,7 @@ import sys
 from collections import OrderedDict
 
 import tinyfin
-from tinyfin.io.raw import dtype_name, tensor_bytes
+from tinyfin.io.raw import dtype_name, memory, tensor_bytes
 from tinyfin.io.torch_file import STORAGES
 
 TYPE_CHECKING = False
@@ -56,7 +56,8 @@ class Storages:
         """
         first = min(t.storage_offset() for t in tensors)
         end = max(t.storage_offset() + _span(t) for t in tensors)
-        self.contents.append(_memory(tensors[0], first, end))
+        at = tensors[0].storage_offset()
+        self.contents.append(memory(tensors[0], first - at, end - at))
         return str(len(self.contents) - 1), end - first, first
 
 
@@ -72,17 +73,6 @@ def _block(t: Tensor) -> tuple[int, str] | None:
 def _span(t: Tensor) -> int:
     """The number of elements from the first one to the last."""
     return 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
-
-
-def _memory(t: Tensor, first: int, end: int) -> memoryview:
-    """Elements `first` to `end` of the block in which `t` lies, as bytes; valid as long as `t`
-    lives.
-    """
-    import ctypes
-
-    width = t.dtype.itemsize
-    at = t.data_ptr() + (first - t.storage_offset()) * width
-    return memoryview((ctypes.c_char * ((end - first) * width)).from_address(at)).cast("B")
 
 
 def _dense_strides(shape: Any) -> tuple[int, ...]:
@@ -181,9 +171,9 @@ class Emitter:
             self.emit(x.item(), where)
         else:
             raise TypeError(
-                f"save: {where} is a {type(x).__name__}; only tensors, numbers, strings, "
-                "bytes, None, lists, tuples, sets "
-                "and dicts of them can be saved (of a module or an optimizer, its state_dict())"
+                f"save: {where} is a {type(x).__name__}; only tensors, numbers, strings, bytes, "
+                "None, lists, tuples, sets and dicts of them can be saved (of a module or an "
+                "optimizer, its state_dict())"
             )
 
     def _once(self, key: Any, x: Any, write: Any) -> None:
@@ -294,9 +284,9 @@ class Emitter:
 
 
 def _is_parameter(t: Any) -> bool:
-    from tinyfin.nn import Parameter
-
-    return isinstance(t, Parameter)
+    # Where nn was never loaded there are no parameters.
+    nn = sys.modules.get("tinyfin.nn")
+    return nn is not None and isinstance(t, nn.Parameter)
 
 
 def _is_numpy_scalar(x: Any) -> bool:

@@ -70,12 +70,12 @@ class Machine:
                 step = _STEPS.get(code)
                 if step is None:
                     raise UnpicklingError(
-                        f"the pickle holds the instruction {bytes((code,))!r}, which plain "
-                        "data does not need"
+                        f"the pickle holds the instruction {bytes((code,))!r}, which plain data "
+                        "does not need"
                     )
                 step(self)
             return self.stack.pop()
-        except UnpicklingError:
+        except (UnpicklingError, MemoryError):
             raise
         except Exception as e:
             raise UnpicklingError(
@@ -117,11 +117,9 @@ class Machine:
             self.stack.append(self.table[module, name])
         except KeyError:
             raise UnpicklingError(
-                f"the file refers to `{module}.{name}`, which is not among the names that "
-                "plain tensors need; "
-                "nothing of it was executed. If you trust the file, open it with what wrote "
-                "it and save plain "
-                "tensors, for instance a state_dict"
+                f"the file refers to `{module}.{name}`, which is not among the names that plain "
+                "tensors need; nothing of it was executed. If you trust the file, open it with "
+                "what wrote it and save plain tensors, for instance a state_dict"
             ) from None
 
     def call(self, function: Any, args: Any) -> None:

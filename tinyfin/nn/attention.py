@@ -1,4 +1,5 @@
 """Multi-head attention."""
+
 from __future__ import annotations
 
 import math
@@ -51,19 +52,33 @@ class MultiheadAttention(Module):
     ((3, 5, 8), (3, 5, 5))
     """
 
+    in_proj_bias: Tensor | None
     bias_k: Tensor | None
     bias_v: Tensor | None
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim} and num_heads "
-                             f"{num_heads}, expected both above 0")
+            raise ValueError(
+                f"MultiheadAttention: embed_dim is {embed_dim} and num_heads "
+                f"{num_heads}, expected both above 0"
+            )
         if embed_dim % num_heads:
-            raise AssertionError(f"MultiheadAttention: embed_dim {embed_dim} does not divide into "
-                                 f"{num_heads} heads")
+            raise AssertionError(
+                f"MultiheadAttention: embed_dim {embed_dim} does not divide into {num_heads} heads"
+            )
         super().__init__()
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.head_dim, self.batch_first = embed_dim // num_heads, batch_first
@@ -101,10 +116,17 @@ class MultiheadAttention(Module):
             if x is not None:
                 init.xavier_normal_(x)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor,
-                key_padding_mask: Tensor | None = None, need_weights: bool = True,
-                attn_mask: Tensor | None = None, average_attn_weights: bool = True,
-                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attends; returns the output and, with `need_weights`, the weights.
 
         Args:
@@ -155,20 +177,26 @@ class MultiheadAttention(Module):
     def _check(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> None:
         shapes = [tuple(x.shape) for x in (q, k, v)]
         if any(len(s) != 3 for s in shapes):
-            raise AssertionError("MultiheadAttention: query, key and value differ in their number of "
-                                 f"dimensions, or have other than 2 or 3: {shapes}")
+            raise AssertionError(
+                "MultiheadAttention: query, key and value differ in their number of "
+                f"dimensions, or have other than 2 or 3: {shapes}"
+            )
         (n, _, e), (kn, s, kd), (vn, vs, vd) = shapes
         if (e, kd, vd) != (self.embed_dim, self.kdim, self.vdim):
-            raise AssertionError(f"MultiheadAttention: query, key and value have sizes {e}, {kd}, {vd}, "
-                                 f"expected {self.embed_dim}, {self.kdim}, {self.vdim}")
+            raise AssertionError(
+                f"MultiheadAttention: query, key and value have sizes {e}, {kd}, {vd}, "
+                f"expected {self.embed_dim}, {self.kdim}, {self.vdim}"
+            )
         if n != kn or (kn, s) != (vn, vs):
-            raise AssertionError("MultiheadAttention: query, key and value, batch first, are "
-                                 f"{shapes}, expected equal batches, and keys for all values")
+            raise AssertionError(
+                "MultiheadAttention: query, key and value, batch first, are "
+                f"{shapes}, expected equal batches, and keys for all values"
+            )
         if causal and mask is None:
             raise RuntimeError("MultiheadAttention: is_causal=True without attn_mask")
 
     def _project(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        e, bias = self.embed_dim, self.in_proj_bias
+        bias = self.in_proj_bias
         if not self._qkv_same_embed_dim:
             weights = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
         elif q is k is v:
@@ -179,10 +207,9 @@ class MultiheadAttention(Module):
         q, k, v = (F.linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases))
         return q, k, v
 
-    def _lengthen(self, k: Tensor, v: Tensor, mask: Tensor | None,
-                  padding: Tensor | None) -> tuple:
+    def _lengthen(self, k: Tensor, v: Tensor, mask: Tensor | None, padding: Tensor | None) -> tuple:
         n, _, e = k.shape
-        extra = [] if self.bias_k is None else [(self.bias_k, self.bias_v)]
+        extra: list[Any] = [] if self.bias_k is None else [(self.bias_k, self.bias_v)]
         if self.add_zero_attn:
             zero = zeros((1, 1, e), dtype=k.dtype, device=k.device)
             extra.append((zero, zero))
@@ -196,21 +223,26 @@ class MultiheadAttention(Module):
         n, length, _ = x.shape
         return x.reshape(n, length, self.num_heads, self.head_dim).transpose(1, 2)
 
-    def _merge(self, mask: Tensor | None, padding: Tensor | None, n: int, length: int,
-               keys: int) -> Tensor | None:
+    def _merge(
+        self, mask: Tensor | None, padding: Tensor | None, n: int, length: int, keys: int
+    ) -> Tensor | None:
         """One mask to add, that broadcasts to (N, heads, L, S)."""
         if mask is not None:
             shape = tuple(mask.shape)
             if shape == (n * self.num_heads, length, keys):
                 mask = mask.reshape(n, self.num_heads, length, keys)
             elif shape != (length, keys):
-                raise RuntimeError(f"MultiheadAttention: attn_mask is {shape}, expected "
-                                   f"{(length, keys)} or {(n * self.num_heads, length, keys)}")
+                raise RuntimeError(
+                    f"MultiheadAttention: attn_mask is {shape}, expected "
+                    f"{(length, keys)} or {(n * self.num_heads, length, keys)}"
+                )
         if padding is None:
             return mask
         if tuple(padding.shape) != (n, keys):
-            raise AssertionError(f"MultiheadAttention: key_padding_mask is {tuple(padding.shape)}, "
-                                 f"expected {(n, keys)}")
+            raise AssertionError(
+                f"MultiheadAttention: key_padding_mask is {tuple(padding.shape)}, "
+                f"expected {(n, keys)}"
+            )
         padding = padding.reshape(n, 1, 1, keys)
         return padding if mask is None else mask + padding
 
@@ -222,6 +254,7 @@ def _float_mask(name: str, mask: Tensor | None, x: Tensor) -> Tensor | None:
     if mask.dtype == BOOL:
         return zeros(tuple(mask.shape), dtype=x.dtype, device=x.device).masked_fill(mask, -math.inf)
     if not mask.is_floating_point():
-        raise AssertionError(f"MultiheadAttention: {name} is of {mask.dtype}, expected bool or a "
-                             "floating type")
+        raise AssertionError(
+            f"MultiheadAttention: {name} is of {mask.dtype}, expected bool or a floating type"
+        )
     return mask.to(x.dtype)

@@ -1,4 +1,5 @@
 """Containers: modules and parameters in order or by name."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -38,11 +39,14 @@ class _ModuleSequence(Module):
         try:
             position = index.__index__()
         except AttributeError:
-            raise TypeError(f"{type(self).__name__}: index is a {type(index).__name__}, "
-                            "expected an int or a slice") from None
+            raise TypeError(
+                f"{type(self).__name__}: index is a {type(index).__name__}, "
+                "expected an int or a slice"
+            ) from None
         if not -size <= position < size:
-            raise IndexError(f"{type(self).__name__}: index {position} is out of range for "
-                             f"{size} modules")
+            raise IndexError(
+                f"{type(self).__name__}: index {position} is out of range for {size} modules"
+            )
         return position % size
 
     def _name(self, index: Any) -> str:
@@ -52,6 +56,9 @@ class _ModuleSequence(Module):
         self._modules.clear()
         for i, module in enumerate(modules):
             self._modules[str(i)] = module
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._modules[self._name(index)]
 
     def append(self, module: Module) -> Any:
         """Adds a module at the end and returns the container."""
@@ -65,8 +72,10 @@ class _ModuleSequence(Module):
             TypeError: `modules` cannot be iterated over.
         """
         if not hasattr(modules, "__iter__"):
-            raise TypeError(f"{type(self).__name__}.extend: got a {type(modules).__name__}, "
-                            "expected modules to iterate over")
+            raise TypeError(
+                f"{type(self).__name__}.extend: got a {type(modules).__name__}, "
+                "expected modules to iterate over"
+            )
         for module in list(modules):
             self.append(module)
         return self
@@ -79,12 +88,15 @@ class _ModuleSequence(Module):
             IndexError: `index` is out of range.
         """
         if not isinstance(module, Module):
-            raise TypeError(f"{type(self).__name__}.insert: got a {type(module).__name__}, "
-                            "expected a Module")
+            raise TypeError(
+                f"{type(self).__name__}.insert: got a {type(module).__name__}, expected a Module"
+            )
         modules = list(self._modules.values())
         if not -len(modules) <= index <= len(modules):
-            raise IndexError(f"{type(self).__name__}.insert: index {index} is out of range for "
-                             f"{len(modules)} modules")
+            raise IndexError(
+                f"{type(self).__name__}.insert: index {index} is out of range for "
+                f"{len(modules)} modules"
+            )
         modules.insert(index, module)
         self._renumber(modules)
         return self
@@ -126,7 +138,7 @@ class Sequential(_ModuleSequence):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(dict(list(self._modules.items())[index]))
-        return self._modules[self._name(index)]
+        return super().__getitem__(index)
 
     def __add__(self, other: Sequential) -> Sequential:
         if not isinstance(other, Sequential):
@@ -174,7 +186,7 @@ class ModuleList(_ModuleSequence):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[self._name(index)]
+        return super().__getitem__(index)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
@@ -263,7 +275,9 @@ def _pairs(what: str, values: Any) -> list[tuple[str, Any]]:
     pairs = [tuple(pair) for pair in values]
     for i, pair in enumerate(pairs):
         if len(pair) != 2:
-            raise ValueError(f"{what}: element {i} has {len(pair)} parts, expected a name and a value")
+            raise ValueError(
+                f"{what}: element {i} has {len(pair)} parts, expected a name and a value"
+            )
     return pairs
 
 
@@ -298,8 +312,9 @@ class ParameterList(Module):
     def _position(self, index: Any) -> str:
         position = index.__index__()
         if not -self._size <= position < self._size:
-            raise IndexError(f"ParameterList: index {position} is out of range for "
-                             f"{self._size} values")
+            raise IndexError(
+                f"ParameterList: index {position} is out of range for {self._size} values"
+            )
         return str(position % self._size)
 
     def __getitem__(self, index: int | slice) -> Any:
@@ -335,8 +350,10 @@ class ParameterList(Module):
             TypeError: `values` cannot be iterated over, or is a single tensor.
         """
         if not hasattr(values, "__iter__") or isinstance(values, Tensor):
-            raise TypeError(f"ParameterList.extend: got a {type(values).__name__}, "
-                            "expected values to iterate over")
+            raise TypeError(
+                f"ParameterList.extend: got a {type(values).__name__}, "
+                "expected values to iterate over"
+            )
         for value in list(values):
             self.append(value)
         return self

@@ -1,4 +1,5 @@
 """Convolution layers."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -22,9 +23,21 @@ class _ConvNd(Module):
     _n = 0
     _transposed = False
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any,
-                 padding: Any, dilation: Any, output_padding: Any, groups: int, bias: bool,
-                 padding_mode: str, device: Any, dtype: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
         super().__init__()
         name, n = type(self).__name__, self._n
         self._check(name, in_channels, out_channels, groups, padding_mode)
@@ -47,8 +60,9 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def _check(self, name: str, in_channels: int, out_channels: int, groups: int,
-               padding_mode: str) -> None:
+    def _check(
+        self, name: str, in_channels: int, out_channels: int, groups: int, padding_mode: str
+    ) -> None:
         if groups <= 0:
             raise ValueError(f"{name}: groups is {groups}, expected at least 1")
         for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
@@ -60,19 +74,22 @@ class _ConvNd(Module):
 
     def _split_padding(self, name: str) -> tuple[tuple[int, ...], list[int] | None]:
         """Padding that the convolution does itself, and padding to be done before it."""
-        pairs = [(p, p) for p in self.padding]
-        if isinstance(self.padding, str):
-            try:
-                pairs = string_padding(name, self.padding, self.kernel_size, self.stride,
-                                       self.dilation)
-            except RuntimeError as error:
-                raise ValueError(str(error)) from None
-        zero = (0,) * self._n
+        pairs = self._padding_pairs(name)
+        none = (0,) * self._n
         if self.padding_mode != "zeros":
-            return zero, flat_padding(pairs) if any(map(any, pairs)) else None
+            return none, flat_padding(pairs) if any(map(any, pairs)) else None
         if all(before == after for before, after in pairs):
             return tuple(before for before, _ in pairs), None
-        return zero, flat_padding(pairs)
+        return none, flat_padding(pairs)
+
+    def _padding_pairs(self, name: str) -> list[tuple[int, int]]:
+        """Padding before and after each dimension."""
+        if not isinstance(self.padding, str):
+            return [(p, p) for p in self.padding]
+        try:
+            return string_padding(name, self.padding, self.kernel_size, self.stride, self.dilation)
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
 
     def reset_parameters(self) -> None:
         """Draws the parameters anew."""
@@ -81,8 +98,9 @@ class _ConvNd(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Convolves."""
         own = self._parameters
-        weight = own["weight"] if "weight" in own else self.weight
-        return self._conv_forward(input, weight, own["bias"] if "bias" in own else self.bias)
+        weight = own["weight"] if "weight" in own else self.weight  # noqa: SIM401
+        bias = own["bias"] if "bias" in own else self.bias  # noqa: SIM401
+        return self._conv_forward(input, weight, bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self._outer is not None:
@@ -94,10 +112,16 @@ class _ConvNd(Module):
     def extra_repr(self) -> str:
         """The options that are not the usual ones."""
         n = self._n
-        text = (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-                f"stride={self.stride}")
-        usual = (("padding", (0,) * n), ("dilation", (1,) * n), ("output_padding", (0,) * n),
-                 ("groups", 1))
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
+        )
+        usual = (
+            ("padding", (0,) * n),
+            ("dilation", (1,) * n),
+            ("output_padding", (0,) * n),
+            ("groups", 1),
+        )
         for name, value in usual:
             if getattr(self, name) != value:
                 text += f", {name}={getattr(self, name)}"
@@ -110,11 +134,34 @@ _FUNCTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 
 
 class _Conv(_ConvNd):
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-                 padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0,
-                         groups, bias, padding_mode, device, dtype)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
 
 class Conv1d(_Conv):
@@ -178,34 +225,73 @@ class Conv3d(_Conv):
 class _ConvTranspose(_ConvNd):
     _transposed = True
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-                 padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-                 dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
-                 dtype: Any = None) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation,
-                         output_padding, groups, bias, padding_mode, device, dtype)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """Convolves; `output_size` chooses among the sizes that the stride leaves open."""
         extra = self.output_padding if output_size is None else self._extra(input, output_size)
         function = _TRANSPOSED[self._n - 1]
-        return function(input, self.weight, self.bias, self.stride, self.padding, extra,
-                        self.groups, self.dilation)
+        return function(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            self.groups,
+            self.dilation,
+        )
 
     def _extra(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
         n, name = self._n, type(self).__name__
         wanted = tuple(output_size)
         if len(wanted) not in (n, len(input.shape)):
-            raise ValueError(f"{name}: output_size is {wanted}, expected {n} sizes, or all "
-                             f"{len(input.shape)} of the output")
+            raise ValueError(
+                f"{name}: output_size is {wanted}, expected {n} sizes, or all "
+                f"{len(input.shape)} of the output"
+            )
         wanted = wanted[-n:]
-        least = [(s - 1) * st - 2 * p + d * (k - 1) + 1 for s, st, p, d, k in zip(
-            input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)]
+        least = [
+            (s - 1) * st - 2 * p + d * (k - 1) + 1
+            for s, st, p, d, k in zip(
+                input.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
         extra = tuple(w - low for w, low in zip(wanted, least))
         if any(not 0 <= e < s for e, s in zip(extra, self.stride)):
             most = [low + s - 1 for low, s in zip(least, self.stride)]
-            raise ValueError(f"{name}: output_size is {wanted}, expected {least} to {most} for input "
-                             f"{tuple(input.shape)}")
+            raise ValueError(
+                f"{name}: output_size is {wanted}, expected {least} to {most} for input "
+                f"{tuple(input.shape)}"
+            )
         return extra
 
 

@@ -1,4 +1,5 @@
 """What `Module.to` and its short forms do to one tensor."""
+
 from __future__ import annotations
 
 from tinyfin.core.dtype import DType, dtype_by_name

@@ -1,4 +1,5 @@
 """Calls of modules that have hooks: the slow road of `Module.__call__`."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.function import Function
@@ -26,12 +27,20 @@ class Hook:
         self.with_kwargs, self.always = with_kwargs, always
 
 
-def add_hook(module: Module, kind: str, function: Callable, *, with_kwargs: bool = False,
-             always: bool = False, first: bool = False) -> RemovableHandle:
+def add_hook(
+    module: Module,
+    kind: str,
+    function: Callable,
+    *,
+    with_kwargs: bool = False,
+    always: bool = False,
+    first: bool = False,
+) -> RemovableHandle:
     """Registers a hook of calls with a module."""
     if not callable(function):
-        raise TypeError(f"hook of {type(module).__name__}: got a {type(function).__name__}, "
-                        "expected a function")
+        raise TypeError(
+            f"hook of {type(module).__name__}: got a {type(function).__name__}, expected a function"
+        )
     if "_call_hooks" not in module.__dict__:
         module.__dict__["_call_hooks"] = []
     return RemovableHandle(module._call_hooks, Hook(kind, function, with_kwargs, always), first)
@@ -73,8 +82,10 @@ def _before(module: Module, hooks: tuple, args: tuple, kwargs: dict) -> tuple[tu
         answer = hook.function(module, args, kwargs)
         if answer is not None:
             if not (isinstance(answer, tuple) and len(answer) == 2):
-                raise RuntimeError(f"forward pre-hook of {type(module).__name__}: returned "
-                                   f"{answer!r}, expected None or a tuple (args, kwargs)")
+                raise RuntimeError(
+                    f"forward pre-hook of {type(module).__name__}: returned "
+                    f"{answer!r}, expected None or a tuple (args, kwargs)"
+                )
             args, kwargs = answer
     return args, kwargs
 
@@ -93,8 +104,11 @@ def _after_error(module: Module, hook: Hook, args: tuple, kwargs: dict, result: 
     except Exception as error:
         import warnings
 
-        warnings.warn(f"forward hook of {type(module).__name__} failed while another error was "
-                      f"under way: {error}", stacklevel=4)
+        warnings.warn(
+            f"forward hook of {type(module).__name__} failed while another error was "
+            f"under way: {error}",
+            stacklevel=4,
+        )
 
 
 class Boundary:
@@ -138,13 +152,17 @@ class Boundary:
     def _arriving(self, grads: tuple, places: list, count: int) -> tuple:
         full = _spread(grads, places, count)
         for function in self.pre:
-            full = _replaced(function(self.module, full), full, "full backward pre-hook", self.module)
+            full = _replaced(
+                function(self.module, full), full, "full backward pre-hook", self.module
+            )
         self.arriving = full
         if not self.places:
             for function in self.post:
                 if function(self.module, (None,) * self.arity, full) is not None:
-                    raise RuntimeError(f"full backward hook of {type(self.module).__name__}: "
-                                       "returned gradients, but no input requires one")
+                    raise RuntimeError(
+                        f"full backward hook of {type(self.module).__name__}: "
+                        "returned gradients, but no input requires one"
+                    )
         return tuple(full[i] for i in places)
 
     def _leaving(self, grads: tuple) -> tuple:
@@ -197,6 +215,8 @@ def _replaced(answer: Any, grads: tuple, what: str, module: Module) -> tuple:
     if not isinstance(answer, tuple):
         answer = (answer,)
     if len(answer) != len(grads):
-        raise RuntimeError(f"{what} of {type(module).__name__}: returned {len(answer)} gradients, "
-                           f"expected {len(grads)}")
+        raise RuntimeError(
+            f"{what} of {type(module).__name__}: returned {len(answer)} gradients, "
+            f"expected {len(grads)}"
+        )
     return answer

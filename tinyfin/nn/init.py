@@ -3,6 +3,7 @@
 Each returns the tensor that it was given; none is recorded for derivatives. `generator` is the
 source of random numbers, the global one where it is None.
 """
+
 from __future__ import annotations
 
 import math
@@ -16,9 +17,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 _GAINS = {
-    "linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75,
-    "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0,
-    "conv_transpose1d": 1.0, "conv_transpose2d": 1.0, "conv_transpose3d": 1.0,
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
 }
 
 
@@ -41,8 +50,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             raise ValueError(f"calculate_gain: param is {param!r}, expected a number")
         return math.sqrt(2.0 / (1 + slope * slope))
     if nonlinearity not in _GAINS:
-        raise ValueError(f"calculate_gain: nonlinearity is {nonlinearity!r}, expected one of "
-                         f"{', '.join(sorted([*_GAINS, 'leaky_relu']))}")
+        raise ValueError(
+            f"calculate_gain: nonlinearity is {nonlinearity!r}, expected one of "
+            f"{', '.join(sorted([*_GAINS, 'leaky_relu']))}"
+        )
     return _GAINS[nonlinearity]
 
 
@@ -66,8 +77,14 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         return tensor.normal_(mean, std, generator=generator)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0,
-                  b: float = 2.0, generator: Any = None) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
     """Draws from the part of the normal distribution between `a` and `b`.
 
     >>> bool((nn.init.trunc_normal_(tf.empty(99), std=9.0).abs() <= 2.0).all())
@@ -144,8 +161,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """
     _check_dims("dirac_", tensor, (3, 4, 5))
     if tensor.shape[0] % groups:
-        raise ValueError(f"dirac_: {tensor.shape[0]} output channels do not divide into "
-                         f"{groups} groups")
+        raise ValueError(
+            f"dirac_: {tensor.shape[0]} output channels do not divide into {groups} groups"
+        )
     each = tensor.shape[0] // groups
     centre = tuple(size // 2 for size in tensor.shape[2:])
     with no_grad():
@@ -160,8 +178,10 @@ def _fans(tensor: Tensor, what: str) -> tuple[int, int]:
     """Numbers of inputs and of outputs that one unit of a layer is connected to."""
     shape = tuple(tensor.shape)
     if len(shape) < 2:
-        raise ValueError(f"{what}: tensor is {shape}, expected at least two dimensions to tell "
-                         "inputs from outputs")
+        raise ValueError(
+            f"{what}: tensor is {shape}, expected at least two dimensions to tell "
+            "inputs from outputs"
+        )
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
 
@@ -199,8 +219,13 @@ def _kaiming_std(what: str, tensor: Tensor, a: float, mode: str, nonlinearity: s
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in",
-                     nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
     """Draws uniformly for layers followed by a rectifier: bound gain * sqrt(3 / fan).
 
     Args:
@@ -221,8 +246,13 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in",
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in",
-                    nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
     """Draws normally for layers followed by a rectifier: deviation gain / sqrt(fan).
 
     Args:
@@ -256,8 +286,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     True
     """
     if len(tensor.shape) < 2:
-        raise ValueError(f"orthogonal_: tensor is {tuple(tensor.shape)}, expected at least two "
-                         "dimensions")
+        raise ValueError(
+            f"orthogonal_: tensor is {tuple(tensor.shape)}, expected at least two dimensions"
+        )
     if 0 in tuple(tensor.shape):
         return tensor
     rows = tensor.shape[0]
@@ -275,9 +306,9 @@ def _orthonormal_rows(x: Tensor, block: int = 32) -> Tensor:
     """Gram-Schmidt in blocks of rows; done twice, it is orthogonal to rounding error."""
     y = zeros(tuple(x.shape), dtype=x.dtype, device=x.device)
     for start in range(0, x.shape[0], block):
-        part = _without(x[start:start + block], y[:start])
+        part = _without(x[start : start + block], y[:start])
         for i in range(part.shape[0]):
-            row = _without(part[i:i + 1], y[start:start + i])
+            row = _without(part[i : i + 1], y[start : start + i])
             y[start + i] = row[0] / (row * row).sum().sqrt()
     return y
 
@@ -310,5 +341,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 def _check_dims(what: str, tensor: Tensor, wanted: tuple[int, ...]) -> None:
     if len(tensor.shape) not in wanted:
-        raise ValueError(f"{what}: tensor is {tuple(tensor.shape)}, expected "
-                         f"{' or '.join(map(str, wanted))} dimensions")
+        raise ValueError(
+            f"{what}: tensor is {tuple(tensor.shape)}, expected "
+            f"{' or '.join(map(str, wanted))} dimensions"
+        )

@@ -1,4 +1,5 @@
 """Layers that map vectors linearly, look them up, or reshape them."""
+
 from __future__ import annotations
 
 import math
@@ -51,8 +52,14 @@ class Linear(Module):
     (3, 2)
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
@@ -68,15 +75,17 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps the last dimension."""
-        own = self._parameters      # __getattr__ would cost more than the product of a small layer
+        own = self._parameters  # __getattr__ would cost more than the product of a small layer
         if "weight" in own and "bias" in own:
             return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"in_features={self.in_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 def reset_uniform(weight: Tensor, bias: Tensor | None) -> None:
@@ -109,8 +118,15 @@ class Bilinear(Module):
     (5, 2)
     """
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"Bilinear: in1_features is {in1_features}, expected at least 1")
@@ -137,8 +153,10 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-                f"out_features={self.out_features}, bias={self.bias is not None}")
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
 
 
 class Embedding(Module):
@@ -167,11 +185,20 @@ class Embedding(Module):
     [[0.0, 0.0, 0.0]]
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
-                 max_norm: float | None = None, norm_type: float = 2.0,
-                 scale_grad_by_freq: bool = False, sparse: bool = False,
-                 _weight: Tensor | None = None, _freeze: bool = False, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
@@ -185,7 +212,9 @@ class Embedding(Module):
             self.reset_parameters()
         else:
             if tuple(_weight.shape) != shape:
-                raise AssertionError(f"Embedding: weight is {tuple(_weight.shape)}, expected {shape}")
+                raise AssertionError(
+                    f"Embedding: weight is {tuple(_weight.shape)}, expected {shape}"
+                )
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
@@ -197,15 +226,28 @@ class Embedding(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Looks the rows up."""
         own = self._parameters
-        weight = own["weight"] if "weight" in own else self.weight
-        return functional.embedding(input, weight, self.padding_idx, self.max_norm,
-                                    self.norm_type, self.scale_grad_by_freq, self.sparse)
+        weight = own["weight"] if "weight" in own else self.weight  # noqa: SIM401
+        return functional.embedding(
+            input,
+            weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
-                        padding_idx: int | None = None, max_norm: float | None = None,
-                        norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-                        sparse: bool = False) -> Embedding:
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Embedding:
         """A module over an existing table, which is not learned while `freeze` is true.
 
         Raises:
@@ -215,17 +257,32 @@ class Embedding(Module):
         [2.0]
         """
         if len(embeddings.shape) != 2:
-            raise AssertionError(f"Embedding.from_pretrained: embeddings is {tuple(embeddings.shape)}, "
-                                 "expected two dimensions")
+            raise AssertionError(
+                f"Embedding.from_pretrained: embeddings is {tuple(embeddings.shape)}, "
+                "expected two dimensions"
+            )
         rows, size = embeddings.shape
-        return cls(rows, size, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-                   _weight=embeddings, _freeze=freeze)
+        return cls(
+            rows,
+            size,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
 
     def extra_repr(self) -> str:
         """The options that are not the usual ones."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        usual = (("padding_idx", None), ("max_norm", None), ("norm_type", 2.0),
-                 ("scale_grad_by_freq", False))
+        usual = (
+            ("padding_idx", None),
+            ("max_norm", None),
+            ("norm_type", 2.0),
+            ("scale_grad_by_freq", False),
+        )
         for name, value in usual:
             if getattr(self, name) != value:
                 text += f", {name}={getattr(self, name)}"
@@ -264,18 +321,21 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
-        sizes = (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
+        sizes = (
+            (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
+        )
         for i, size in enumerate(sizes):
             if not isinstance(size, int):
-                raise TypeError(f"Unflatten: unflattened_size {i} is a {type(size).__name__}, "
-                                "expected an int")
+                raise TypeError(
+                    f"Unflatten: unflattened_size {i} is a {type(size).__name__}, expected an int"
+                )
         self.dim, self.unflattened_size = dim, sizes
 
     def forward(self, input: Tensor) -> Tensor:
         """The same elements in more dimensions."""
         shape = list(input.shape)
         at = self.dim % len(shape)
-        return input.reshape((*shape[:at], *self.unflattened_size, *shape[at + 1:]))
+        return input.reshape((*shape[:at], *self.unflattened_size, *shape[at + 1 :]))
 
     def extra_repr(self) -> str:
         """The options."""

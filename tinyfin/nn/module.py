@@ -1,4 +1,5 @@
 """Module: a tree of parts that own parameters and buffers."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.modes import no_grad
@@ -40,9 +41,9 @@ class Module(Stateful):
     training: bool
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
+    _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
-    _call_hooks: list[hooks.Hook] | tuple[()] = ()
+    _call_hooks: Any = ()
 
     def __init__(self) -> None:
         put = super().__setattr__
@@ -62,16 +63,21 @@ class Module(Stateful):
             return self.forward(*args, **kwargs)
         return self.forward(input)
 
-    def forward(self, *input: Any) -> Any:
-        """What a call computes; every subclass defines it.
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]  # subclasses may take what they like
+    else:
 
-        Raises:
-            NotImplementedError: the subclass does not.
-        """
-        raise NotImplementedError(f"{type(self).__name__}: the method forward is not defined")
+        def forward(self, *input):
+            """What a call computes; every subclass defines it.
 
-    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> RemovableHandle:
+            Raises:
+                NotImplementedError: the subclass does not.
+            """
+            raise NotImplementedError(f"{type(self).__name__}: the method forward is not defined")
+
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(module, args)` before `forward`; what it returns replaces the arguments.
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, and answers None or both.
@@ -83,9 +89,14 @@ class Module(Stateful):
         """
         return hooks.add_hook(self, hooks.BEFORE, hook, with_kwargs=with_kwargs, first=prepend)
 
-    def register_forward_hook(self, hook: Callable, *, prepend: bool = False,
-                              with_kwargs: bool = False,
-                              always_call: bool = False) -> RemovableHandle:
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """Calls `hook(module, args, output)` after `forward`; what it returns replaces the output.
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`; with `always_call` it runs
@@ -98,8 +109,9 @@ class Module(Stateful):
         >>> layer(2)
         2
         """
-        return hooks.add_hook(self, hooks.AFTER, hook, with_kwargs=with_kwargs,
-                              always=always_call, first=prepend)
+        return hooks.add_hook(
+            self, hooks.AFTER, hook, with_kwargs=with_kwargs, always=always_call, first=prepend
+        )
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` when the gradients of the inputs are there.
@@ -109,8 +121,9 @@ class Module(Stateful):
         """
         return hooks.add_hook(self, hooks.BACKWARD_AFTER, hook, first=prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable,
-                                        prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(module, grad_output)` before the module's backward; may replace it."""
         return hooks.add_hook(self, hooks.BACKWARD_BEFORE, hook, first=prepend)
 
@@ -125,11 +138,15 @@ class Module(Stateful):
         """
         self._check_name("register_parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"register_parameter: '{name}' is a {type(param).__name__}, "
-                            "expected a tinyfin.nn.Parameter or None")
+            raise TypeError(
+                f"register_parameter: '{name}' is a {type(param).__name__}, "
+                "expected a tinyfin.nn.Parameter or None"
+            )
         if param is not None and param.grad_fn is not None:
-            raise ValueError(f"register_parameter: '{name}' was computed from other tensors; "
-                             "compute it in forward instead")
+            raise ValueError(
+                f"register_parameter: '{name}' was computed from other tensors; "
+                "compute it in forward instead"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -147,8 +164,9 @@ class Module(Stateful):
         """
         self._check_name("register_buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer: '{name}' is a {type(tensor).__name__}, "
-                            "expected a Tensor or None")
+            raise TypeError(
+                f"register_buffer: '{name}' is a {type(tensor).__name__}, expected a Tensor or None"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -165,8 +183,9 @@ class Module(Stateful):
         """
         self._check_name("add_module", name, "_modules")
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"add_module: '{name}' is a {type(module).__name__}, "
-                            "expected a Module or None")
+            raise TypeError(
+                f"add_module: '{name}' is a {type(module).__name__}, expected a Module or None"
+            )
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
@@ -175,11 +194,15 @@ class Module(Stateful):
 
     def _check_name(self, what: str, name: str, table: str) -> None:
         if table not in self.__dict__:
-            raise AttributeError(f"{what}: {type(self).__name__} did not call Module.__init__ first")
+            raise AttributeError(
+                f"{what}: {type(self).__name__} did not call Module.__init__ first"
+            )
         if not isinstance(name, str):
             raise TypeError(f"{what}: name is a {type(name).__name__}, expected a str")
         if not name or "." in name:
-            raise KeyError(f"{what}: name is {name!r}, expected one that is not empty and has no dot")
+            raise KeyError(
+                f"{what}: name is {name!r}, expected one that is not empty and has no dot"
+            )
         if name not in self.__dict__[table] and hasattr(self, name):
             raise KeyError(f"{what}: attribute '{name}' already exists")
 
@@ -218,8 +241,9 @@ class Module(Stateful):
     def _forget(self, name: str, keep: str) -> None:
         own = self.__dict__
         if keep not in own:
-            raise AttributeError(f"cannot assign '{name}': {type(self).__name__} did not call "
-                                 "Module.__init__ first")
+            raise AttributeError(
+                f"cannot assign '{name}': {type(self).__name__} did not call Module.__init__ first"
+            )
         own.pop(name, None)
         for table in _TABLES:
             if table != keep:
@@ -229,10 +253,15 @@ class Module(Stateful):
 
     def _replace(self, table: str, name: str, value: Any) -> None:
         if value is not None and not (table == "_buffers" and isinstance(value, Tensor)):
-            wanted = {"_parameters": "tinyfin.nn.Parameter", "_buffers": "Tensor",
-                      "_modules": "Module"}[table]
-            raise TypeError(f"cannot assign a {type(value).__name__} to '{name}' of "
-                            f"{type(self).__name__}, expected a {wanted} or None")
+            wanted = {
+                "_parameters": "tinyfin.nn.Parameter",
+                "_buffers": "Tensor",
+                "_modules": "Module",
+            }[table]
+            raise TypeError(
+                f"cannot assign a {type(value).__name__} to '{name}' of "
+                f"{type(self).__name__}, expected a {wanted} or None"
+            )
         self.__dict__[table][name] = value
 
     def __delattr__(self, name: str) -> None:
@@ -247,8 +276,9 @@ class Module(Stateful):
         names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
         return sorted(n for n in names if not n[:1].isdigit())
 
-    def named_modules(self, memo: set | None = None, prefix: str = "",
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """Yields (path, module) of this module and all below it, each module once.
 
         >>> [path for path, _ in nn.Sequential(nn.ReLU(), nn.Sequential(nn.Tanh())).named_modules()]
@@ -283,8 +313,9 @@ class Module(Stateful):
         for _, module in self.named_children():
             yield module
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True,
-                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """Yields (path, parameter) of this module and, with `recurse`, of all below it.
 
         >>> [(path, tuple(p.shape)) for path, p in nn.Linear(3, 2).named_parameters(prefix="fc")]
@@ -297,8 +328,9 @@ class Module(Stateful):
         for _, parameter in self._named("_parameters", "", recurse, True):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True,
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """Yields (path, buffer) of this module and, with `recurse`, of all below it."""
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
@@ -307,10 +339,14 @@ class Module(Stateful):
         for _, buffer in self._named("_buffers", "", recurse, True):
             yield buffer
 
-    def _named(self, table: str, prefix: str, recurse: bool,
-               remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-        owners = (self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-                  if recurse else ((prefix, self),))
+    def _named(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        owners = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else ((prefix, self),)
+        )
         seen = set()
         for path, module in owners:
             dot = path + "." if path else ""
@@ -335,8 +371,9 @@ class Module(Stateful):
             found = getattr(module, name, None)
             if not isinstance(found, Module):
                 what = "no attribute" if not hasattr(module, name) else "no module"
-                raise AttributeError(f"get_submodule: '{target}': {type(module).__name__} has "
-                                     f"{what} '{name}'")
+                raise AttributeError(
+                    f"get_submodule: '{target}': {type(module).__name__} has {what} '{name}'"
+                )
             module = found
         return module
 
@@ -373,8 +410,9 @@ class Module(Stateful):
         module = self.get_submodule(path)
         value = module.__dict__[table].get(name)
         if value is None:
-            raise AttributeError(f"{what}: '{target}': {type(module).__name__} has no "
-                                 f"{what[4:]} '{name}'")
+            raise AttributeError(
+                f"{what}: '{target}': {type(module).__name__} has no {what[4:]} '{name}'"
+            )
         return value
 
     def apply(self, fn: Callable[[Module], object]) -> Module:

@@ -1,4 +1,5 @@
 """Normalisation layers."""
+
 from __future__ import annotations
 
 from tinyfin.core.dtype import dtype_by_name
@@ -19,8 +20,9 @@ INT64 = dtype_by_name("int64")
 class _Affine(Module):
     """Weight and bias that start at one and zero, or are not there."""
 
-    def _make(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any,
-              dtype: Any) -> None:
+    def _make(
+        self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
         for name, wanted, make in (("weight", weight, ones), ("bias", bias, zeros)):
             value = Parameter(make(shape, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
@@ -44,8 +46,17 @@ class _Running(_Affine):
 
     _dims: tuple[int, ...] = ()
 
-    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool,
-                 track_running_stats: bool, device: Any, dtype: Any, bias: bool) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Any,
+        dtype: Any,
+        bias: bool,
+    ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -73,28 +84,44 @@ class _Running(_Affine):
 
     def _check_dims(self, input: Tensor) -> None:
         if len(input.shape) not in self._dims:
-            raise ValueError(f"{type(self).__name__}: input is {tuple(input.shape)}, expected "
-                             f"{' or '.join(map(str, self._dims))} dimensions")
+            raise ValueError(
+                f"{type(self).__name__}: input is {tuple(input.shape)}, expected "
+                f"{' or '.join(map(str, self._dims))} dimensions"
+            )
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        key = prefix + "num_batches_tracked"        # older checkpoints do not have it
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        key = prefix + "num_batches_tracked"  # older checkpoints do not have it
         if self.num_batches_tracked is not None and key not in state_dict:
             state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-                f"affine={self.affine}, bias={self.bias is not None}, "
-                f"track_running_stats={self.track_running_stats}")
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
 
 
 class _BatchNorm(_Running):
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-                 affine: bool = True, track_running_stats: bool = True, device: Any = None,
-                 dtype: Any = None, *, bias: bool = True) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
-                         bias)
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises; while training it moves the running statistics."""
@@ -110,8 +137,15 @@ class _BatchNorm(_Running):
                     momentum = 1.0 / count.item()
         elif self.training:
             mean = var = None
-        return F.batch_norm(input, mean, var, *self._own(), by_batch,
-                            0.0 if momentum is None else momentum, self.eps)
+        return F.batch_norm(
+            input,
+            mean,
+            var,
+            *self._own(),
+            by_batch,
+            0.0 if momentum is None else momentum,
+            self.eps,
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -170,11 +204,21 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_Running):
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1,
-                 affine: bool = False, track_running_stats: bool = False, device: Any = None,
-                 dtype: Any = None, *, bias: bool = True) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
-                         bias)
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises; while training it moves the running statistics."""
@@ -182,9 +226,15 @@ class _InstanceNorm(_Running):
         batched = len(input.shape) == self._dims[-1]
         x = input if batched else input.unsqueeze(0)
         stats = self._buffers
-        y = functional.instance_norm(x, stats["running_mean"], stats["running_var"], *self._own(),
-                                     self.training or not self.track_running_stats,
-                                     self.momentum or 0.0, self.eps)
+        y = functional.instance_norm(
+            x,
+            stats["running_mean"],
+            stats["running_var"],
+            *self._own(),
+            self.training or not self.track_running_stats,
+            self.momentum or 0.0,
+            self.eps,
+        )
         return y if batched else y.squeeze(0)
 
 
@@ -255,13 +305,21 @@ class LayerNorm(_Affine):
     [-1.0, 1.0]
     """
 
-    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._make(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device,
-                   dtype)
+        self._make(
+            self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises."""
@@ -269,8 +327,10 @@ class LayerNorm(_Affine):
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:
@@ -296,8 +356,14 @@ class RMSNorm(_Affine):
     [1.0, -1.0]
     """
 
-    def __init__(self, normalized_shape: Any, eps: float | None = None,
-                 elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -307,13 +373,14 @@ class RMSNorm(_Affine):
     def forward(self, input: Tensor) -> Tensor:
         """Normalises."""
         own = self._parameters
-        weight = own["weight"] if "weight" in own else self.weight
+        weight = own["weight"] if "weight" in own else self.weight  # noqa: SIM401
         return F.rms_norm(input, self.normalized_shape, weight, self.eps)
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
 
 
 class GroupNorm(_Affine):
@@ -338,12 +405,22 @@ class GroupNorm(_Affine):
     (3, 4, 5)
     """
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-                 device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
-            raise ValueError(f"GroupNorm: num_channels {num_channels} does not divide into "
-                             f"{num_groups} groups")
+            raise ValueError(
+                f"GroupNorm: num_channels {num_channels} does not divide into {num_groups} groups"
+            )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine
         self._make((num_channels,), affine, affine and bias, device, dtype)
@@ -354,5 +431,7 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

@@ -1,4 +1,5 @@
 """Padding layers."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor

@@ -1,4 +1,5 @@
 """Parameter and Buffer: tensors that a module owns by being assigned to it."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -58,7 +59,7 @@ class Parameter(Tensor):
         memo[id(self)] = twin
         return twin
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         state = dict(self.__dict__) or None
         return _rebuild_parameter, (type(self), self.detach(), self.requires_grad), state
 
@@ -91,8 +92,8 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         """Makes a buffer over the memory of `data`."""
-        data = _checked(data, cls.__name__)
-        buffer = _over(cls, data, data.requires_grad)
+        given = _checked(data, cls.__name__)
+        buffer = _over(cls, given, given.requires_grad)
         buffer.persistent = persistent
         return buffer
 
@@ -107,7 +108,7 @@ class Buffer(Tensor):
         memo[id(self)] = twin
         return twin
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         return _rebuild_buffer, (type(self), self.detach(), self.persistent)
 
 

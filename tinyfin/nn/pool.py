@@ -1,4 +1,5 @@
 """Pooling layers."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -14,21 +15,36 @@ if TYPE_CHECKING:
 class _MaxPool(Module):
     """What the kinds of max pooling share."""
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                 return_indices: bool = False, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
         self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def _options(self) -> tuple:
-        return (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-                self.return_indices)
+        return (
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
 
     def extra_repr(self) -> str:
         """The options."""
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-                f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
 
 
 class MaxPool1d(_MaxPool):
@@ -99,8 +115,14 @@ class AvgPool1d(Module):
     [[2.0, 4.0]]
     """
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
         self.kernel_size = sizes("AvgPool1d", "kernel_size", kernel_size, 1)
         self.stride = sizes("AvgPool1d", "stride", kernel_size if stride is None else stride, 1)
@@ -109,8 +131,14 @@ class AvgPool1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pools."""
-        return functional.avg_pool1d(input, self.kernel_size, self.stride, self.padding,
-                                     self.ceil_mode, self.count_include_pad)
+        return functional.avg_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+        )
 
     def extra_repr(self) -> str:
         """The options."""
@@ -120,9 +148,15 @@ class AvgPool1d(Module):
 class _AvgPool(Module):
     """What average pooling over two and three dimensions shares."""
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 ceil_mode: bool = False, count_include_pad: bool = True,
-                 divisor_override: int | None = None) -> None:
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.padding = kernel_size, padding
         self.stride = kernel_size if stride is None else stride
@@ -130,8 +164,14 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def _options(self) -> tuple:
-        return (self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                self.count_include_pad, self.divisor_override)
+        return (
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
     def extra_repr(self) -> str:
         """The options."""

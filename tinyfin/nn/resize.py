@@ -1,4 +1,5 @@
 """Layers that change the size of pictures."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -27,9 +28,14 @@ class Upsample(Module):
     [[[1.0, 1.0, 2.0, 2.0]]]
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                 align_corners: bool | None = None,
-                 recompute_scale_factor: bool | None = None) -> None:
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.size, self.mode, self.align_corners = size, mode, align_corners
         self.recompute_scale_factor = recompute_scale_factor
@@ -40,8 +46,14 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Changes the size."""
-        return functional.interpolate(input, self.size, self.scale_factor, self.mode,
-                                      self.align_corners, self.recompute_scale_factor)
+        return functional.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            self.recompute_scale_factor,
+        )
 
     def extra_repr(self) -> str:
         """The options."""

@@ -1,4 +1,5 @@
 """Stateful: reading and writing the values of a module by name."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -50,8 +51,13 @@ class Stateful:
     _non_persistent_buffers_set: set[str]
     _state_hooks: dict[str, list] | None = None
 
-    def state_dict(self, *, destination: dict[str, Any] | None = None, prefix: str = "",
-                   keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
         """The parameters and persistent buffers by path; they share memory with the module.
 
         Args:
@@ -69,15 +75,17 @@ class Stateful:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.",
-                                  keep_vars=keep_vars)
+                module.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
         for hook in self._hooks_of("save_after"):
             answer = hook(self, destination, prefix, {})
             destination = destination if answer is None else answer
         return destination
 
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
-                            keep_vars: bool) -> None:
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
         for name, value in self._own_state():
             destination[prefix + name] = value if keep_vars else value.detach()
         if _defines(self, "get_extra_state"):
@@ -85,12 +93,15 @@ class Stateful:
 
     def _own_state(self) -> list[tuple[str, Tensor]]:
         transient = self._non_persistent_buffers_set
-        pairs = [*self._parameters.items(),
-                 *((n, b) for n, b in self._buffers.items() if n not in transient)]
+        pairs = [
+            *self._parameters.items(),
+            *((n, b) for n, b in self._buffers.items() if n not in transient),
+        ]
         return [(name, value) for name, value in pairs if value is not None]
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
-                        assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copies values by path into the parameters and buffers.
 
         Args:
@@ -112,22 +123,32 @@ class Stateful:
         ['bias']
         """
         if not hasattr(state_dict, "items") or not hasattr(state_dict, "keys"):
-            raise TypeError(f"load_state_dict: state_dict is a {type(state_dict).__name__}, "
-                            "expected a mapping of names to tensors")
+            raise TypeError(
+                f"load_state_dict: state_dict is a {type(state_dict).__name__}, "
+                "expected a mapping of names to tensors"
+            )
         load = _Loading(state_dict, strict, assign)
         load.module(self, load.state_dict, "")
         keys = IncompatibleKeys(load.missing, load.unexpected)
         for module, hook in load.after:
             if hook(module, keys) is not None:
-                raise RuntimeError("load_state_dict: a post-hook returned a value, expected None; "
-                                   "it may change the lists that it is given")
+                raise RuntimeError(
+                    "load_state_dict: a post-hook returned a value, expected None; "
+                    "it may change the lists that it is given"
+                )
         load.report(type(self).__name__)
         return keys
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str,
-                              local_metadata: dict[str, Any], strict: bool,
-                              missing_keys: list[str], unexpected_keys: list[str],
-                              error_msgs: list[str]) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, value in self._own_state():
             key = prefix + name
@@ -168,7 +189,7 @@ class Stateful:
         unknown = []
         for key in state_dict:
             if key.startswith(prefix):
-                name, dot, _ = key[len(prefix):].partition(".")
+                name, dot, _ = key[len(prefix) :].partition(".")
                 if not (name in self._modules if dot else name in known):
                     unknown.append(key)
         return unknown
@@ -197,10 +218,13 @@ class Stateful:
         """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read it.
 
         >>> net = nn.Linear(1, 1)
-        >>> handle = net.register_state_dict_post_hook(lambda m, sd, prefix, _: sd.pop(prefix + "bias"))
+        >>> def drop(module, state_dict, prefix, local_metadata):
+        ...     del state_dict[prefix + "bias"]
+        >>> handle = net.register_state_dict_post_hook(drop)
         >>> list(net.state_dict())
         ['weight']
         """
+
         def in_place(module: Any, state_dict: dict, prefix: str, local_metadata: dict) -> None:
             hook(module, state_dict, prefix, local_metadata)
 
@@ -217,7 +241,7 @@ class Stateful:
         return self._add_state_hook("load_before", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Calls `hook(module, incompatible_keys)` after all values are in; it may change the lists."""
+        """Calls `hook(module, incompatible_keys)` when all values are in; it may change both."""
         return self._add_state_hook("load_after", hook)
 
     def _add_state_hook(self, kind: str, hook: Callable) -> RemovableHandle:
@@ -243,8 +267,15 @@ class _Loading:
 
     def module(self, module: Any, state_dict: dict[str, Any], prefix: str) -> None:
         """Loads a module, then those below it, each from the part that is its own."""
-        args = (state_dict, prefix, dict(self.metadata), True, self.missing, self.unexpected,
-                self.errors)
+        args = (
+            state_dict,
+            prefix,
+            dict(self.metadata),
+            True,
+            self.missing,
+            self.unexpected,
+            self.errors,
+        )
         for hook in module._hooks_of("load_before"):
             hook(module, *args)
         module._load_from_state_dict(*args)
@@ -275,6 +306,8 @@ def _misfit(key: str, given: Any, value: Tensor) -> str | None:
     if not isinstance(given, Tensor):
         return f"'{key}' is a {type(given).__name__}, expected a Tensor"
     if given.shape != value.shape:
-        return (f"size mismatch for {key}: shape {tuple(given.shape)} was given, "
-                f"the module has {tuple(value.shape)}")
+        return (
+            f"size mismatch for {key}: shape {tuple(given.shape)} was given, "
+            f"the module has {tuple(value.shape)}"
+        )
     return None

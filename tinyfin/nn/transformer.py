@@ -1,4 +1,5 @@
 """Layers of the Transformer (Vaswani et al., 2017), and stacks of them."""
+
 from __future__ import annotations
 
 import copy
@@ -26,8 +27,15 @@ BOOL = dtype_by_name("bool")
 class _Layer(Module):
     """The feed-forward part, and options that encoder and decoder layers share."""
 
-    def _feed_forward(self, d_model: int, size: int, dropout: float, activation: Any, bias: bool,
-                      factory: dict[str, Any]) -> None:
+    def _feed_forward(
+        self,
+        d_model: int,
+        size: int,
+        dropout: float,
+        activation: Any,
+        bias: bool,
+        factory: dict[str, Any],
+    ) -> None:
         self.linear1 = Linear(d_model, size, bias=bias, **factory)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(size, d_model, bias=bias, **factory)
@@ -41,8 +49,9 @@ def _activation(name: Any) -> Any:
     if not isinstance(name, str):
         return name
     if name not in ("relu", "gelu"):
-        raise RuntimeError(f"Transformer layer: activation is {name!r}, expected 'relu', 'gelu' or a "
-                           "function")
+        raise RuntimeError(
+            f"Transformer layer: activation is {name!r}, expected 'relu', 'gelu' or a function"
+        )
     return functional.relu if name == "relu" else functional.gelu
 
 
@@ -73,26 +82,50 @@ class TransformerEncoderLayer(_Layer):
     (3, 5, 8)
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: str | Callable[[Tensor], Tensor] = functional.relu,
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias,
-                                            batch_first=batch_first, **factory)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias=bias, batch_first=batch_first, **factory
+        )
         self._feed_forward(d_model, dim_feedforward, dropout, activation, bias, factory)
         self.norm_first = norm_first
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
 
-    def forward(self, src: Tensor, src_mask: Tensor | None = None,
-                src_key_padding_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         """Runs the layer; masks are those of `MultiheadAttention`."""
+
         def attend(x: Tensor) -> Tensor:
-            y, _ = self.self_attn(x, x, x, key_padding_mask=src_key_padding_mask,
-                                  need_weights=False, attn_mask=src_mask, is_causal=is_causal)
+            y, _ = self.self_attn(
+                x,
+                x,
+                x,
+                key_padding_mask=src_key_padding_mask,
+                need_weights=False,
+                attn_mask=src_mask,
+                is_causal=is_causal,
+            )
             return self.dropout1(y)
 
         if self.norm_first:
@@ -113,16 +146,28 @@ class TransformerDecoderLayer(_Layer):
     (3, 4, 8)
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: str | Callable[[Tensor], Tensor] = functional.relu,
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         factory = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias,
-                                            batch_first=batch_first, **factory)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias,
-                                                 batch_first=batch_first, **factory)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias=bias, batch_first=batch_first, **factory
+        )
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias=bias, batch_first=batch_first, **factory
+        )
         self._feed_forward(d_model, dim_feedforward, dropout, activation, bias, factory)
         self.norm_first = norm_first
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory)
@@ -131,20 +176,41 @@ class TransformerDecoderLayer(_Layer):
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.dropout3 = Dropout(dropout)
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
-                memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         """Runs the layer; masks are those of `MultiheadAttention`."""
+
         def own(x: Tensor) -> Tensor:
-            y, _ = self.self_attn(x, x, x, key_padding_mask=tgt_key_padding_mask,
-                                  need_weights=False, attn_mask=tgt_mask, is_causal=tgt_is_causal)
+            y, _ = self.self_attn(
+                x,
+                x,
+                x,
+                key_padding_mask=tgt_key_padding_mask,
+                need_weights=False,
+                attn_mask=tgt_mask,
+                is_causal=tgt_is_causal,
+            )
             return self.dropout1(y)
 
         def other(x: Tensor) -> Tensor:
-            y, _ = self.multihead_attn(x, memory, memory, need_weights=False,
-                                       key_padding_mask=memory_key_padding_mask,
-                                       attn_mask=memory_mask, is_causal=memory_is_causal)
+            y, _ = self.multihead_attn(
+                x,
+                memory,
+                memory,
+                need_weights=False,
+                key_padding_mask=memory_key_padding_mask,
+                attn_mask=memory_mask,
+                is_causal=memory_is_causal,
+            )
             return self.dropout2(y)
 
         if self.norm_first:
@@ -163,8 +229,11 @@ def _is_causal(given: bool | None, mask: Tensor | None) -> bool:
     if len(mask.shape) != 2 or mask.shape[0] != mask.shape[1]:
         return False
     wanted = causal_mask(mask.shape[0], mask)
-    return bool(((mask if mask.dtype != BOOL else mask.logical_not().to(wanted.dtype).log())
-                 == wanted).all())
+    return bool(
+        (
+            (mask if mask.dtype != BOOL else mask.logical_not().to(wanted.dtype).log()) == wanted
+        ).all()
+    )
 
 
 def causal_mask(sz: int, x: Tensor | None = None) -> Tensor:
@@ -188,20 +257,31 @@ class TransformerEncoder(Module):
     (3, 5, 8)
     """
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-                 enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, src: Tensor, mask: Tensor | None = None,
-                src_key_padding_mask: Tensor | None = None,
-                is_causal: bool | None = None) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         """Runs all layers; masks are those of `MultiheadAttention`."""
         causal = _is_causal(is_causal, mask)
         for layer in self.layers:
-            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
-                        is_causal=causal)
+            src = layer(
+                src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=causal
+            )
         return src if self.norm is None else self.norm(src)
 
 
@@ -223,17 +303,30 @@ class TransformerDecoder(Module):
         self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
-                memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         """Runs all layers; masks are those of `MultiheadAttention`."""
         causal = _is_causal(tgt_is_causal, tgt_mask)
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                        tgt_key_padding_mask=tgt_key_padding_mask,
-                        memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
-                        memory_is_causal=memory_is_causal)
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -248,34 +341,71 @@ class Transformer(Module):
     (3, 4, 8)
     """
 
-    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
-                 num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: str | Callable[[Tensor], Tensor] = functional.relu,
-                 custom_encoder: Module | None = None, custom_decoder: Module | None = None,
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = functional.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
-        options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
-                   batch_first, norm_first, bias, device, dtype)
+        options = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            device,
+            dtype,
+        )
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
 
-        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
-            TransformerEncoderLayer(*options), num_encoder_layers, norm())
-        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
-            TransformerDecoderLayer(*options), num_decoder_layers, norm())
+        self.encoder = (
+            custom_encoder
+            if custom_encoder is not None
+            else TransformerEncoder(TransformerEncoderLayer(*options), num_encoder_layers, norm())
+        )
+        self.decoder = (
+            custom_decoder
+            if custom_decoder is not None
+            else TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm())
+        )
         for parameter in self.parameters():
             if len(parameter.shape) > 1:
                 init.xavier_uniform_(parameter)
 
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-                tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                src_key_padding_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None,
-                memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
-                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         """Encodes `src` and decodes `tgt`; masks are those of `MultiheadAttention`.
 
         Raises:
@@ -286,14 +416,22 @@ class Transformer(Module):
         if len(s) != len(t) or (batch is not None and s[batch] != t[batch]):
             raise RuntimeError(f"Transformer: src is {s} and tgt {t}, expected equal batches")
         if s[-1] != self.d_model or t[-1] != self.d_model:
-            raise RuntimeError(f"Transformer: src is {s} and tgt {t}, expected a last size of "
-                               f"{self.d_model}")
-        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask,
-                              is_causal=src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                            tgt_key_padding_mask=tgt_key_padding_mask,
-                            memory_key_padding_mask=memory_key_padding_mask,
-                            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+            raise RuntimeError(
+                f"Transformer: src is {s} and tgt {t}, expected a last size of {self.d_model}"
+            )
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

@@ -41,7 +41,8 @@ binary("mul", "wrap_mul(a, b)", symbol="*", d=(lambda b: b, lambda a: a),
        doc="Product, element by element.")
 binary("div", "a / b", symbol="/", result="float", d=None,
        vjp=(lambda g, b: g / b, lambda g, y, b: -g * (y / b)),
-       jvp=lambda y, b, a_t, b_t: F.add_tangents(a_t and a_t / b, b_t and -b_t * (y / b)),
+       jvp=lambda y, b, a_t, b_t: F.add_tangents(None if a_t is None else a_t / b,
+                                                 None if b_t is None else -b_t * (y / b)),
        doc="Quotient; integers become floating point.",
        overload=lambda a, b, *, rounding_mode=None: F.div_rounded(a, b, rounding_mode))
 binary("floor_divide", "floordiv(a, b)", symbol="//", d=None, nondiff=True, dtypes="ifh",
@@ -77,7 +78,7 @@ binary("hypot", "sqrt(a * a + b * b)", result="float", dtypes="fh", d=(lambda a,
 binary("copysign", "copysign(a, b)", result="float", dtypes="fh",
        d=(lambda a, y: F.sign(y) * F.sign(a), 0),
        doc="Magnitude of a with the sign of b.")
-composite("logaddexp", "a b", lambda a, b: F.logaddexp_formula(a, b), scalars=True,
+composite("logaddexp", "a b", lambda a, b: F.logaddexp_formula(a, b), scalars=True, dtypes="fh",
           doc="log(exp(a) + exp(b)) without overflow.")
 composite("true_divide", "a b", lambda a, b: F.div(a, b), scalars=True, doc="The same as div.")
 

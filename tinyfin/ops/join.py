@@ -19,7 +19,8 @@ def cat_vjp(g, xs_shape, dim):
     return parts
 
 
-row("cat", "*xs", attrs=(DIM0,), infer="cat", family="cat", dtypes="any", method=False, vjp_all=cat_vjp,
+row("cat", "*xs", attrs=(DIM0,), infer="cat", family="cat", dtypes="any", method=False,
+    vjp_all=cat_vjp,
     doc="Tensors one after the other along an axis; dtypes are promoted.")
 
 
@@ -31,27 +32,32 @@ def stack_formula(*args):
         raise IndexError(f"stack: dim {dim} is out of range (expected {-n} to {n - 1})")
     for i, x in enumerate(xs):
         if x.shape != xs[0].shape:
-            raise RuntimeError(f"stack: tensor {i} has shape {tuple(x.shape)}, tensor 0 has {tuple(xs[0].shape)}, "
-                               "expected the same")
+            raise RuntimeError(
+                f"stack: tensor {i} has shape {tuple(x.shape)}, tensor 0 has {tuple(xs[0].shape)}, "
+                "expected the same")
     return F.cat([F.unsqueeze(x, dim) for x in xs], dim)
 
 
 composite("stack", "*xs", stack_formula, attrs=(DIM0,), dtypes="any", method=False,
           doc="Tensors of one shape side by side along a new axis.")
 
-row("pad_constant", "x", attrs=(PAD, attr("value", "float", 0.0)), infer="pad_constant", family="pad_constant",
+row("pad_constant", "x", attrs=(PAD, attr("value", "float", 0.0)), infer="pad_constant",
+    family="pad_constant",
     dtypes="any", method=False, function=False,
     vjp=lambda g, pad: F.pad_constant(g, tuple(-p for p in pad), 0.0),
     jvp=lambda x_t, pad: F.pad_constant(x_t, pad, 0.0),
-    doc="A border of one value: before and after for the last axis, then the one before; negative sizes crop.")
+    doc="A border of one value: before and after for the last axis, then the one before; negative "
+        "sizes crop.")
 
 
 def repeat_formula(x, repeats):
-    """Each axis several times: a broadcast copy, axis by axis where all at once is too many dimensions."""
+    """Each axis several times: a broadcast copy, axis by axis where all at once is too many
+    dimensions."""
     lead = len(repeats) - x.ndim
     if lead < 0:
-        raise RuntimeError(f"repeat: repeats {tuple(repeats)} has fewer entries than the tensor has dimensions "
-                           f"({x.ndim})")
+        raise RuntimeError(
+            f"repeat: repeats {tuple(repeats)} has fewer entries than the tensor has dimensions "
+            f"({x.ndim})")
     if any(r < 0 for r in repeats):
         raise RuntimeError(f"repeat: repeats {tuple(repeats)} has a negative entry")
     shape = (1,) * lead + tuple(x.shape)
@@ -68,7 +74,8 @@ def tile_formula(x, dims):
     return repeat_formula(x, (1,) * (x.ndim - len(dims)) + tuple(dims))
 
 
-composite("repeat", "x", repeat_formula, attrs=(attr("repeats", "shape"),), varargs=True, dtypes="any",
+composite("repeat", "x", repeat_formula, attrs=(attr("repeats", "shape"),), varargs=True,
+          dtypes="any",
           function=False, doc="The tensor several times along each axis.")
 composite("tile", "x", tile_formula, attrs=(attr("dims", "shape"),), varargs=True, dtypes="any",
           doc="The tensor several times along its last axes.")
@@ -84,7 +91,8 @@ def roll_formula(x, shifts, dims):
         raise RuntimeError(f"roll: {len(shifts)} shifts for {len(dims)} dims, expected as many")
     for shift, dim in zip(shifts, dims):
         if not -x.ndim <= dim < x.ndim:
-            raise IndexError(f"roll: dim {dim} is out of range (expected {-x.ndim} to {x.ndim - 1})")
+            raise IndexError(
+                f"roll: dim {dim} is out of range (expected {-x.ndim} to {x.ndim - 1})")
         size = x.shape[dim]
         cut = -shift % size if size else 0
         if cut:
@@ -92,5 +100,6 @@ def roll_formula(x, shifts, dims):
     return x
 
 
-composite("roll", "x", roll_formula, attrs=(attr("shifts", "shape"), attr("dims", "shape", ())), dtypes="any",
+composite("roll", "x", roll_formula, attrs=(attr("shifts", "shape"), attr("dims", "shape", ())),
+          dtypes="any",
           doc="Elements moved along axes; what leaves at one end enters at the other.")

@@ -3,7 +3,7 @@
 Losses of class labels have kernels; the others are an elementwise row and a reduction.
 """
 
-from tinyfin.ops.row import F, attr, binary, composite
+from tinyfin.ops.row import F, attr, binary, composite, row
 
 REDUCTIONS = ("none", "mean", "sum")
 REDUCTION = attr("reduction", "choice", "mean", REDUCTIONS)
@@ -113,11 +113,11 @@ composite("nll_loss", "x target w?",
               x, target, w, reduction, ignore_index)[0],
           attrs=(REDUCTION, IGNORE), dtypes="fh", amp="high", method=False,
           doc="Negative log-likelihood of class labels, from log-probabilities.")
-composite("check_not_nan", "x", None, attrs=(), infer="check_values", family="check_not_nan",
+row("check_not_nan", "x", infer="check_values", family="check_not_nan",
           dtypes="fh", nondiff=True, function=False, method=False,
           doc="True; an error where an element is NaN.")
-composite("check_unit_interval", "x", None, attrs=(), infer="check_values",
-          family="check_unit_interval", dtypes="fh", nondiff=True, function=False, method=False,
+row("check_unit_interval", "x", infer="check_values",
+    family="check_unit_interval", dtypes="fh", nondiff=True, function=False, method=False,
           doc="True; an error where an element is outside [0, 1].")
 
 
@@ -144,9 +144,16 @@ def by_class(w, x):
 def of_probabilities(x, target, w, reduction, label_smoothing):
     """Cross entropy between two distributions over the classes."""
     dim = class_dim(x)
-    if not target.dtype.is_floating_point:
-        raise RuntimeError(f"cross_entropy: target has dtype {target.dtype} and input's shape, expected "
-                           "floating point class probabilities")
+    if x.shape != target.shape:
+        raise RuntimeError(
+            f"cross_entropy: target is {tuple(target.shape)} of {target.dtype}, input is "
+            f"{tuple(x.shape)}: expected int64 class labels, or probabilities of the input's shape"
+        )
+    if w is not None and tuple(w.shape) != (x.shape[dim],):
+        raise RuntimeError(
+            f"cross_entropy: weight is {tuple(w.shape)}, expected one number for each of "
+            f"{x.shape[dim]} classes"
+        )
     F.check_not_nan(target.detach())
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / x.shape[dim]
@@ -161,13 +168,10 @@ def of_probabilities(x, target, w, reduction, label_smoothing):
 
 
 def cross_entropy(x, target, w, reduction, ignore_index, label_smoothing):
-    """Of class labels, or of probabilities where target has input's shape."""
-    if not 0.0 <= label_smoothing <= 1.0:
+    """Of class labels; of probabilities where target is floating point."""
+    if label_smoothing and not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing is {label_smoothing}, expected 0 to 1")
-    if x.shape == target.shape and (target.dtype.is_floating_point or x.ndim > 1):
-        if w is not None and tuple(w.shape) != (x.shape[class_dim(x)],):
-            raise RuntimeError(f"cross_entropy: weight is {tuple(w.shape)}, expected one number for each of "
-                               f"{x.shape[class_dim(x)]} classes")
+    if target.dtype.is_floating_point:
         return of_probabilities(x, target, w, reduction, label_smoothing)
     if label_smoothing:
         return smoothed(x, target, w, reduction, ignore_index, label_smoothing)

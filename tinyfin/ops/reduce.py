@@ -35,7 +35,8 @@ def share_of_ties(g, y, x, dim, keepdim):
 
 
 def products_of_others(x):
-    """For each element of the last axis, the product of all others: of those before and those after."""
+    """For each element of the last axis, the product of all others: of those before and those
+    after."""
     before = F.cumprod(F.pad_constant(x, (1, -1), 1.0), -1)
     after = F.flip(F.cumprod(F.pad_constant(F.flip(x, (-1,)), (1, -1), 1.0), -1), (-1,))
     return before * after
@@ -58,7 +59,8 @@ def var_vjp(g, x, dim, correction, keepdim):
     dims = axes_of(x.shape, dim)
     free = count(x.shape, dims) - correction
     distance = x - F.mean(x, dims, True)
-    return spread(g, x.shape, dims, keepdim) * (distance * (2.0 / free if free > 0 else float("nan")))
+    return spread(g, x.shape, dims, keepdim) * (distance * (2.0 / free if free > 0
+                                                            else float("nan")))
 
 
 def std_vjp(g, y, x, dim, correction, keepdim):
@@ -91,26 +93,34 @@ reduce("sum", "Sum over axes, in the canonical order; integers are summed as int
        vjp=lambda g, x_shape, dim, keepdim: spread(g, x_shape, dim, keepdim))
 reduce("mean", "Sum over axes divided by the number of elements.", attrs=(DIMS, KEEPDIM, DTYPE),
        infer="reduce_mean", jvp="linear", amp="keep", dtypes="fh",
-       vjp=lambda g, x_shape, dim, keepdim: spread(g / max(count(x_shape, dim), 1), x_shape, dim, keepdim))
+       vjp=lambda g, x_shape, dim, keepdim: spread(g / max(count(x_shape, dim), 1), x_shape, dim,
+                                                   keepdim))
 reduce("prod", "Product over axes; integers are multiplied as int64.", attrs=(DIMS, KEEPDIM, DTYPE),
        infer="reduce_sum", combine="a * b", init="T(1)", vjp=prod_vjp)
-reduce("count_nonzero", "Number of elements that are not zero.", attrs=(DIMS,), infer="reduce_count",
+reduce("count_nonzero", "Number of elements that are not zero.", attrs=(DIMS,),
+       infer="reduce_count",
        nondiff=True)
 
 # ---- spread
 
-reduce("var", "Mean squared distance from the mean, over n - correction.", attrs=(DIMS, CORRECTION, KEEPDIM),
+reduce("var", "Mean squared distance from the mean, over n - correction.",
+       attrs=(DIMS, CORRECTION, KEEPDIM),
        infer="reduce_float", dtypes="fh", vjp=var_vjp,
-       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.var(x, dim, float(unbiased), keepdim))
-reduce("std", "Square root of the variance.", attrs=(DIMS, CORRECTION, KEEPDIM), infer="reduce_float",
+       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.var(x, dim, float(unbiased),
+                                                                           keepdim))
+reduce("std", "Square root of the variance.", attrs=(DIMS, CORRECTION, KEEPDIM),
+       infer="reduce_float",
        dtypes="fh", vjp=std_vjp,
-       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.std(x, dim, float(unbiased), keepdim))
+       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.std(x, dim, float(unbiased),
+                                                                           keepdim))
 
 # ---- extrema
 
-reduce("amax", "Largest element over axes; NaN wins; ties share the gradient.", infer="reduce_extremum",
+reduce("amax", "Largest element over axes; NaN wins; ties share the gradient.",
+       infer="reduce_extremum",
        combine="max(a, b)", vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim))
-reduce("amin", "Smallest element over axes; NaN wins; ties share the gradient.", infer="reduce_extremum",
+reduce("amin", "Smallest element over axes; NaN wins; ties share the gradient.",
+       infer="reduce_extremum",
        combine="min(a, b)", vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim))
 reduce("argmax", "Place of the first largest element along an axis, or in the flattened tensor.",
        attrs=(DIM_OR_NONE, KEEPDIM), infer="reduce_arg", family="argmax", nondiff=True)
@@ -131,14 +141,18 @@ def extremum_vjp(g, y1, x_shape, dim, keepdim):
 
 
 for _name, _what in (("max_dim", "Largest"), ("min_dim", "Smallest")):
-    reduce(_name, f"{_what} element along an axis and the place of the first such.", attrs=(DIM, KEEPDIM),
-           infer="reduce_pair", family=_name, nout=2, method=False, function=False, vjp=extremum_vjp)
+    reduce(_name, f"{_what} element along an axis and the place of the first such.",
+           attrs=(DIM, KEEPDIM),
+           infer="reduce_pair", family=_name, nout=2, method=False, function=False,
+           vjp=extremum_vjp)
 
 # ---- logic
 
-reduce("any", "Whether an element over axes is not zero.", infer="reduce_bool", combine="a || b", init="false",
+reduce("any", "Whether an element over axes is not zero.", infer="reduce_bool", combine="a || b",
+       init="false",
        nondiff=True)
-reduce("all", "Whether no element over axes is zero.", infer="reduce_bool", combine="a && b", init="true",
+reduce("all", "Whether no element over axes is zero.", infer="reduce_bool", combine="a && b",
+       init="true",
        nondiff=True)
 
 composite("logsumexp", "x", logsumexp_formula, attrs=(DIMS, KEEPDIM), dtypes="fh", amp="high",
@@ -165,7 +179,8 @@ def linear_scan_back(a, g, dim):
 
 
 def cumprod_vjp(g, x, dim):
-    """Product of what comes before, times a recurrence over what comes after: no division, zeros are fine."""
+    """Product of what comes before, times a recurrence over what comes after: no division, zeros
+    are fine."""
     if not x.ndim:
         return g
     before = F.cumprod(shifted(x, dim, 1, 1.0), dim)
@@ -175,9 +190,11 @@ def cumprod_vjp(g, x, dim):
 row("cumsum", "x", attrs=(DIM, DTYPE), infer="scan", family="cumsum", jvp="linear", inplace=True,
     vjp=lambda g, dim: reversed_cumsum(g, dim) if g.ndim else g,
     doc="Running sum along an axis, one element after the other.")
-row("cumprod", "x", attrs=(DIM, DTYPE), infer="scan", family="cumprod", inplace=True, vjp=cumprod_vjp,
+row("cumprod", "x", attrs=(DIM, DTYPE), infer="scan", family="cumprod", inplace=True,
+    vjp=cumprod_vjp,
     doc="Running product along an axis.")
-row("linear_scan", "a x", attrs=(DIM,), infer="linear_scan", family="linear_scan", dtypes="fh", method=False,
+row("linear_scan", "a x", attrs=(DIM,), infer="linear_scan", family="linear_scan", dtypes="fh",
+    method=False,
     public={"a": "factor", "x": "input"},
     vjp=(lambda g, y, a, dim: linear_scan_back(a, g, dim) * shifted(y, dim, 1, 0.0),
          lambda g, a, dim: linear_scan_back(a, g, dim)),
@@ -192,11 +209,15 @@ for _name, _what in (("cummax", "Largest"), ("cummin", "Smallest")):
 row("sort", "x", attrs=(DIM_LAST, attr("descending", "bool", False), attr("stable", "bool", True)),
     infer="scan_pair", family="sort", nout=2,
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
-    doc="Elements in order along an axis and their old places; equal ones keep their order, NaN is greatest.")
-row("topk", "x", attrs=(attr("k", "int"), DIM_LAST, attr("largest", "bool", True), attr("sorted", "bool", True)),
+    doc="Elements in order along an axis and their old places; equal ones keep their order, NaN is "
+        "greatest.")
+row("topk", "x", attrs=(attr("k", "int"), DIM_LAST, attr("largest", "bool", True),
+                        attr("sorted", "bool", True)),
     infer="topk", family="topk", nout=2,
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
-    doc="The k largest (or smallest) elements along an axis, in order, and their places; ties by lowest place.")
+    doc="The k largest (or smallest) elements along an axis, in order, and their places; ties by "
+        "lowest place.")
 composite("argsort", "x", lambda x, dim, descending, stable: F.sort(x, dim, descending, True)[1],
-          attrs=(DIM_LAST, attr("descending", "bool", False), attr("stable", "bool", True)), nondiff=True,
+          attrs=(DIM_LAST, attr("descending", "bool", False),
+                 attr("stable", "bool", True)), nondiff=True,
           doc="Places of the elements in order along an axis.")

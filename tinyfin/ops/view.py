@@ -1,6 +1,6 @@
 """Rows of views: no bytes move."""
 
-from tinyfin.ops.row import DIMS, F, attr, composite, view
+from tinyfin.ops.row import DIMS, F, attr, view
 
 SHAPE = attr("shape", "shape")
 
@@ -42,7 +42,6 @@ view("unfold", "Windows of `size` every `step` along an axis; the window is the 
      vjp=lambda g, x_shape, dimension, size, step: F.embed_unfold(g, x_shape, dimension, size, step))
 view("alias", "The same view in a new tensor.", function=False, method=False, vjp=lambda g: g)
 
-composite("unreduce", "x", lambda x, shape, dim, keepdim: F.expand(
-    x if keepdim or not shape else F.reshape(x, tuple(1 if i in dim else s for i, s in enumerate(shape))), shape),
-    attrs=(SHAPE, attr("dim", "shape"), attr("keepdim", "bool", False)), function=False, method=False, dtypes="any",
-    doc="Undoes a reduction's shape: the value stands at every reduced place.")
+view("unreduce", "Undoes a reduction's shape: the value stands at every reduced place.",
+     attrs=(SHAPE, attr("dim", "shape"), attr("keepdim", "bool", False)), function=False, method=False,
+     vjp=lambda g, dim, keepdim: F.sum(g, dim, keepdim) if dim else g)

@@ -1,4 +1,5 @@
 """Optimizers and learning-rate schedules."""
+
 from tinyfin.optim import lr_scheduler as lr_scheduler
 from tinyfin.optim.adam import Adam as Adam
 from tinyfin.optim.adam import AdamW as AdamW

@@ -1,4 +1,5 @@
 """Adam and AdamW: steps scaled by running means of the gradient and of its square."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.modes import no_grad
@@ -45,17 +46,39 @@ class Adam(Optimizer):
 
     _numbers = ("step",)
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3,
-                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
-                 maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-                 fused: bool | None = None, decoupled_weight_decay: bool = False) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         check_supported(type(self).__name__, differentiable=differentiable)
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
 
     def _check_group(self, group: dict[str, Any]) -> None:
         for option in ("lr", "eps", "weight_decay"):
@@ -70,7 +93,13 @@ class Adam(Optimizer):
         with no_grad():
             for group in self.param_groups:
                 amsgrad, (beta1, beta2) = group["amsgrad"], group["betas"]
-                options = rate(type(self).__name__, group), beta1, beta2, group["eps"], group["weight_decay"]
+                options = (
+                    rate(type(self).__name__, group),
+                    beta1,
+                    beta2,
+                    group["eps"],
+                    group["weight_decay"],
+                )
                 kind = group["decoupled_weight_decay"], group["maximize"]
                 for p in group["params"]:
                     g = p.grad
@@ -80,8 +109,16 @@ class Adam(Optimizer):
                     if not own:
                         _begin(own, p, amsgrad)
                     own["step"] = step = own["step"] + 1
-                    update(p, g, own["exp_avg"], own["exp_avg_sq"],
-                           own["max_exp_avg_sq"] if amsgrad else None, *options, step, *kind)
+                    update(
+                        p,
+                        g,
+                        own["exp_avg"],
+                        own["exp_avg_sq"],
+                        own["max_exp_avg_sq"] if amsgrad else None,
+                        *options,
+                        step,
+                        *kind,
+                    )
         return loss
 
 
@@ -117,15 +154,35 @@ class AdamW(Adam):
     0.01
     """
 
-
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3,
-                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
-                 foreach: bool | None = None, capturable: bool = False,
-                 differentiable: bool = False, fused: bool | None = None) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach,
-                         maximize=maximize, capturable=capturable, differentiable=differentiable,
-                         fused=fused, decoupled_weight_decay=True)
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -1,4 +1,5 @@
 """Optimizer: groups of parameters, their state, and reading and writing both."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -12,7 +13,7 @@ from tinyfin.creation import full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
 FLOAT32 = dtype_by_name("float32")
@@ -44,10 +45,12 @@ class Optimizer:
     _numbers: tuple[str, ...] = ()
     """State entries that are numbers while running, and 0-d tensors in a `state_dict`."""
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError(f"{type(self).__name__}: params is a single tensor of shape "
-                            f"{tuple(params.shape)}, expected a list of tensors or of dictionaries")
+            raise TypeError(
+                f"{type(self).__name__}: params is a single tensor of shape "
+                f"{tuple(params.shape)}, expected a list of tensors or of dictionaries"
+            )
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -74,8 +77,9 @@ class Optimizer:
         """
         name = type(self).__name__
         if not isinstance(param_group, dict):
-            raise TypeError(f"{name}: parameter group is a {type(param_group).__name__}, "
-                            "expected a dict")
+            raise TypeError(
+                f"{name}: parameter group is a {type(param_group).__name__}, expected a dict"
+            )
         param_group = dict(param_group)
         params, names = _listed(name, param_group["params"])
         param_group["params"] = params
@@ -85,8 +89,9 @@ class Optimizer:
             _check_parameter(name, i, p)
         for key, value in self.defaults.items():
             if value is REQUIRED and key not in param_group:
-                raise ValueError(f"{name}: parameter group gives no value for '{key}', "
-                                 "which has no default")
+                raise ValueError(
+                    f"{name}: parameter group gives no value for '{key}', which has no default"
+                )
             param_group.setdefault(key, value)
         self._check_group(param_group)
         self._check_new(param_group, name)
@@ -99,14 +104,21 @@ class Optimizer:
         if len({id(p) for p in group["params"]}) != len(group["params"]):
             import warnings
 
-            warnings.warn(f"{name}: a parameter group holds the same parameter more than once; "
-                          "it is updated as often", stacklevel=5)
+            warnings.warn(
+                f"{name}: a parameter group holds the same parameter more than once; "
+                "it is updated as often",
+                stacklevel=5,
+            )
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for i, p in enumerate(group["params"]):
             if id(p) in known:
-                raise ValueError(f"{name}: parameter {i} of shape {tuple(p.shape)} is in more than "
-                                 "one parameter group")
-        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+                raise ValueError(
+                    f"{name}: parameter {i} of shape {tuple(p.shape)} is in more than "
+                    "one parameter group"
+                )
+        if self.param_groups and ("param_names" in group) != (
+            "param_names" in self.param_groups[0]
+        ):
             raise ValueError(f"{name}: either all parameter groups have names or none has")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -150,8 +162,10 @@ class Optimizer:
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [number[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {number.get(id(p), p) if isinstance(p, Tensor) else p: self._packed(entries)
-                 for p, entries in self.state.items()}
+        state = {
+            number.get(id(p), p) if isinstance(p, Tensor) else p: self._packed(entries)
+            for p, entries in self.state.items()
+        }
         result = {"state": state, "param_groups": groups}
         return self._run("state_dict_post", self, result)
 
@@ -189,17 +203,23 @@ class Optimizer:
     def _check_loaded(self, loaded: list[dict[str, Any]]) -> None:
         name = type(self).__name__
         if len(loaded) != len(self.param_groups):
-            raise ValueError(f"{name}.load_state_dict: {len(loaded)} parameter groups were given, "
-                             f"the optimizer has {len(self.param_groups)}")
+            raise ValueError(
+                f"{name}.load_state_dict: {len(loaded)} parameter groups were given, "
+                f"the optimizer has {len(self.param_groups)}"
+            )
         for i, (given, group) in enumerate(zip(loaded, self.param_groups)):
             if len(given["params"]) != len(group["params"]):
-                raise ValueError(f"{name}.load_state_dict: group {i} has {len(given['params'])} "
-                                 f"parameters, that of the optimizer has {len(group['params'])}")
+                raise ValueError(
+                    f"{name}.load_state_dict: group {i} has {len(given['params'])} "
+                    f"parameters, that of the optimizer has {len(group['params'])}"
+                )
 
     def _packed(self, entries: dict[str, Any]) -> dict[str, Any]:
         numbers = self._numbers
-        return {k: full((), float(v), dtype=FLOAT32, device="cpu") if k in numbers else v
-                for k, v in entries.items()}
+        return {
+            k: full((), float(v), dtype=FLOAT32, device="cpu") if k in numbers else v
+            for k, v in entries.items()
+        }
 
     def _unpacked(self, p: Tensor, entries: dict[str, Any]) -> dict[str, Any]:
         return {k: int(v) if k in self._numbers else _fitted(p, k, v) for k, v in entries.items()}
@@ -231,23 +251,27 @@ class Optimizer:
         """Calls `hook(optimizer, args, kwargs)` after each step."""
         return self._add_hook("step_post", hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable,
-                                     prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(optimizer)` before `state_dict` reads the optimizer."""
         return self._add_hook("state_dict_pre", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable,
-                                      prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(optimizer, state_dict)`; a dictionary it returns replaces the result."""
         return self._add_hook("state_dict_post", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable,
-                                          prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(optimizer, state_dict)` before loading; may return another dictionary."""
         return self._add_hook("load_state_dict_pre", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable,
-                                           prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(optimizer)` after loading."""
         return self._add_hook("load_state_dict_post", hook, prepend)
 
@@ -255,7 +279,7 @@ class Optimizer:
         if self._hooks is None:
             self._hooks = {}
         if kind in ("step_pre", "step_post"):
-            self.step = self._step_with_hooks       # shadows the method while there are hooks
+            self.step = self._step_with_hooks  # shadows the method while there are hooks
         return RemovableHandle(self._hooks.setdefault(kind, []), hook, first)
 
     def _step_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
@@ -264,8 +288,10 @@ class Optimizer:
             answer = hook(self, args, kwargs)
             if answer is not None:
                 if not (isinstance(answer, tuple) and len(answer) == 2):
-                    raise RuntimeError(f"step pre-hook of {type(self).__name__}: returned "
-                                       f"{answer!r}, expected None or a tuple (args, kwargs)")
+                    raise RuntimeError(
+                        f"step pre-hook of {type(self).__name__}: returned "
+                        f"{answer!r}, expected None or a tuple (args, kwargs)"
+                    )
                 args, kwargs = answer
         result = type(self).step(self, *args, **kwargs)
         for hook in tuple(hooks.get("step_post", ())):
@@ -276,11 +302,12 @@ class Optimizer:
 
     def _run(self, kind: str, *args: Any) -> Any:
         """Calls the hooks of a kind; what one returns replaces the last argument."""
+        values = list(args)
         for hook in tuple(self._hooks.get(kind, ())) if self._hooks else ():
-            answer = hook(*args)
-            if answer is not None and len(args) > 1:
-                args = (*args[:-1], answer)
-        return args[-1]
+            answer = hook(*values)
+            if answer is not None and len(values) > 1:
+                values[-1] = answer
+        return values[-1]
 
 
 def _listed(name: str, params: Any) -> tuple[list[Any], list[str]]:
@@ -301,8 +328,10 @@ def _check_parameter(name: str, i: int, p: Any) -> None:
     if not isinstance(p, Tensor):
         raise TypeError(f"{name}: parameter {i} is a {type(p).__name__}, expected a Tensor")
     if not (p.is_leaf or p.retains_grad):
-        raise ValueError(f"{name}: parameter {i} of shape {tuple(p.shape)} is not a leaf: it was "
-                         "computed from other tensors")
+        raise ValueError(
+            f"{name}: parameter {i} of shape {tuple(p.shape)} is not a leaf: it was "
+            "computed from other tensors"
+        )
 
 
 def _fitted(p: Tensor, key: str, value: Any) -> Any:
@@ -337,8 +366,11 @@ def rate(name: str, group: dict[str, Any]) -> float:
 def check_number(name: str, option: str, value: Any, below: float = inf) -> None:
     """Raises ValueError unless a number is finite, not negative, and less than `below`."""
     if not 0.0 <= float(value) < below:
-        wanted = ("a finite number that is not negative" if below == inf
-                  else f"a number from 0 to below {below:g}")
+        wanted = (
+            "a finite number that is not negative"
+            if below == inf
+            else f"a number from 0 to below {below:g}"
+        )
         raise ValueError(f"{name}: {option} is {value}, expected {wanted}")
 
 
@@ -346,5 +378,6 @@ def check_supported(name: str, **switches: bool | None) -> None:
     """Raises NotImplementedError where a switch asks for what is not built."""
     for switch, value in switches.items():
         if value:
-            raise NotImplementedError(f"{name}: {switch}=True is not supported: steps are taken in "
-                                      "place and not recorded")
+            raise NotImplementedError(
+                f"{name}: {switch}=True is not supported: steps are taken in place and not recorded"
+            )

@@ -1,4 +1,5 @@
 """RMSprop: steps scaled by a running mean of the squared gradient."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.modes import no_grad
@@ -43,15 +44,36 @@ class RMSprop(Optimizer):
 
     _numbers = ("step",)
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-2, alpha: float = 0.99,
-                 eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
-                 centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_supported("RMSprop", differentiable=differentiable)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def _check_group(self, group: dict[str, Any]) -> None:
         for option in ("lr", "momentum", "alpha", "eps", "weight_decay"):
@@ -64,8 +86,14 @@ class RMSprop(Optimizer):
         with no_grad():
             for group in self.param_groups:
                 centered, momentum = group["centered"], group["momentum"]
-                options = (rate("RMSprop", group), group["alpha"], group["eps"],
-                           group["weight_decay"], momentum, group["maximize"])
+                options = (
+                    rate("RMSprop", group),
+                    group["alpha"],
+                    group["eps"],
+                    group["weight_decay"],
+                    momentum,
+                    group["maximize"],
+                )
                 for p in group["params"]:
                     g = p.grad
                     if g is None:
@@ -74,8 +102,14 @@ class RMSprop(Optimizer):
                     if not own:
                         _begin(own, p, centered, momentum > 0)
                     own["step"] += 1
-                    update(p, g, own["square_avg"], own["grad_avg"] if centered else None,
-                           own["momentum_buffer"] if momentum else None, *options)
+                    update(
+                        p,
+                        g,
+                        own["square_avg"],
+                        own["grad_avg"] if centered else None,
+                        own["momentum_buffer"] if momentum else None,
+                        *options,
+                    )
         return loss
 
 

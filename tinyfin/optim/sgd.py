@@ -1,4 +1,5 @@
 """SGD: gradient descent with momentum."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.modes import no_grad
@@ -39,22 +40,44 @@ class SGD(Optimizer):
     [0.0]
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0,
-                 dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
-                 maximize: bool = False, foreach: bool | None = None,
-                 differentiable: bool = False, fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_supported("SGD", differentiable=differentiable)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def _check_group(self, group: dict[str, Any]) -> None:
         for option in ("lr", "momentum", "weight_decay"):
             check_number("SGD", option, group[option])
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise ValueError(f"SGD: nesterov with momentum {group['momentum']} and dampening "
-                             f"{group['dampening']}, expected momentum above 0 and dampening 0")
+            raise ValueError(
+                f"SGD: nesterov with momentum {group['momentum']} and dampening "
+                f"{group['dampening']}, expected momentum above 0 and dampening 0"
+            )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates all parameters that have a gradient; returns what the closure returned."""
@@ -63,8 +86,12 @@ class SGD(Optimizer):
         with no_grad():
             for group in self.param_groups:
                 lr, momentum = rate("SGD", group), group["momentum"]
-                options = (group["dampening"], group["weight_decay"], group["nesterov"],
-                           group["maximize"])
+                options = (
+                    group["dampening"],
+                    group["weight_decay"],
+                    group["nesterov"],
+                    group["maximize"],
+                )
                 buffer, first = None, False
                 for p in group["params"]:
                     g = p.grad

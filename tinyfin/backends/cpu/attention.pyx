@@ -168,7 +168,8 @@ cdef void forward_task(int64_t task, void *ctx) noexcept nogil:
     if tiles == NULL:
         s.refused = bytes
         return
-    memset(tiles, 0, 2 * tile)
+    if s.masked:                            # columns beyond the last query hold numbers, not noise
+        memset(tiles + tile, 0, tile)
     a.s, a.m = tiles, acc + width * s.v.padded
     a.l, a.alpha = <char *>a.m + width, <char *>a.m + 2 * width
     start_tile(s, &a, query, queries)
@@ -289,7 +290,8 @@ cdef void backward_task(int64_t place, void *ctx) noexcept nogil:
     if w.tiles == NULL:
         s.refused = bytes
         return
-    memset(w.tiles, 0, 3 * tile)
+    if s.masked:
+        memset(w.tiles + 2 * tile, 0, tile)
     w.qt = w.tiles + 3 * tile
     w.q = w.qt + row * s.q.padded
     w.k = w.q + row * s.q.padded

@@ -7,7 +7,7 @@
    set: vector width changes the registers in which the lanes live, never the order.
 
    TF_CANONICAL_SUM(name, tag, T, PARAMS, ARGS, EXPR) defines two functions for the sum of EXPR over
-   elements i, which EXPR reaches as AT(pointer) (a vector or a single number, as the place asks):
+   elements i, of which EXPR reaches a vector as AT(pointer); it may mix vectors and numbers:
      T name_block(PARAMS, int64_t i0, int64_t i1)   one block, 0 < i1 - i0 <= 2048, lanes from i0
      T name(PARAMS, int64_t n)                      elements 0 .. n - 1, n may be 0
    PARAMS and ARGS are lists in parentheses. Pointers need the alignment of an element only.
@@ -18,7 +18,7 @@
    loop, and tf_lanes_fold_f32 after each 2048 rows (and at the end). */
 #ifndef TF_CANONICAL_SUM_H
 #define TF_CANONICAL_SUM_H
-#include "lanes.h"
+#include "simd.h"
 #include <stdint.h>
 #include <string.h>
 
@@ -26,37 +26,55 @@
 #define TF_SUM_LANES 64
 
 #define TF_UNPAREN(...) __VA_ARGS__
-#define AT(p) (*(const E *)((p) + i))
+/* Vector i of an array; where `part_` is not 0 only that many of its elements exist. */
+#define AT(p) (part_ ? (E)TF_AT_PART(p)((p) + i, part_) : *(const E *)((p) + i))
+#define TF_AT_PART(p) _Generic(*(p), float: tf_load_part_float, double: tf_load_part_double)
 
-/* At most 8 accumulators at a time (G): more would not fit in 16 registers. The full vectors of the
-   rest are added by tests of constants, so that the accumulators stay in registers. Names end in _
-   so that EXPR cannot meet them. */
+/* x in the first n lanes, -0.0 in the others */
+#define TF_FIRST(T, I)                                                                             \
+  static inline tf_v_##T tf_first_##T(tf_v_##T x, int n) {                                         \
+    typedef I IV __attribute__((vector_size(TF_VBYTES)));                                          \
+    static const I index[16] __attribute__((aligned(64))) = {0, 1, 2,  3,  4,  5,  6,  7,          \
+                                                             8, 9, 10, 11, 12, 13, 14, 15};        \
+    const IV keep = *(const IV *)index < (IV){0} + n, zero = (IV)(-(tf_v_##T){0});                 \
+    return (tf_v_##T)(((IV)x & keep) | (zero & ~keep));                                            \
+  }
+TF_FIRST(float, int32_t)
+TF_FIRST(double, int64_t)
+
+/* At most 8 accumulators at a time (G): more would not fit in 16 registers. The vectors of the rest
+   are added by tests of constants, so that the accumulators stay in registers; lanes beyond the last
+   element take -0.0. Names end in _ so that EXPR cannot meet them. */
 #define TF_CANONICAL_BLOCK(name, T, PARAMS, EXPR)                                                  \
   static inline T name##_block(TF_UNPAREN PARAMS, int64_t i0, int64_t i1) {                        \
+    typedef tf_vu_##T E;                                                                           \
     enum { W = TF_VBYTES / sizeof(T), NV = TF_SUM_LANES / W, G = NV < 8 ? NV : 8 };                \
     const int64_t whole_ = i0 + ((i1 - i0) & ~(int64_t)(TF_SUM_LANES - 1));                        \
-    const int64_t part_ = (i1 - whole_) / W, last_ = whole_ + part_ * W;                           \
-    tf_v_##T lane_[NV + 1];                                                                        \
-    for (int q = 0; q < NV; q += G) {                                                              \
-      typedef tf_vu_##T E;                                                                         \
+    const int64_t full_ = (i1 - whole_) / W;                                                       \
+    tf_v_##T lane_[NV], last_ = -(tf_v_##T){0};                                                    \
+    if (whole_ + full_ * W < i1) {                                                                 \
+      const int part_ = (int)(i1 - whole_ - full_ * W);                                            \
+      const int64_t i = whole_ + full_ * W;                                                        \
+      last_ = tf_first_##T((EXPR), part_);                                                         \
+    }                                                                                              \
+    for (int q_ = 0; q_ < NV; q_ += G) {                                                           \
+      const int part_ = 0;                                                                         \
       tf_v_##T acc_[G];                                                                            \
-      TF_EACH(k, G) acc_[k] = -(tf_v_##T){0};                                                      \
-      for (int64_t j = i0 + q * W; j < whole_; j += TF_SUM_LANES) TF_EACH(k, G) {                  \
-        const int64_t i = j + k * W;                                                               \
-        acc_[k] += (EXPR);                                                                         \
+      TF_EACH(k_, G) acc_[k_] = -(tf_v_##T){0};                                                    \
+      for (int64_t j_ = i0 + q_ * W; j_ < whole_; j_ += TF_SUM_LANES) TF_EACH(k_, G) {             \
+        const int64_t i = j_ + k_ * W;                                                             \
+        acc_[k_] += (EXPR);                                                                        \
       }                                                                                            \
-      TF_EACH(k, G) if (q + k < part_) {                                                           \
-        const int64_t i = whole_ + (q + k) * W;                                                    \
-        acc_[k] += (EXPR);                                                                         \
+      TF_EACH(k_, G) if (q_ + k_ < full_) {                                                        \
+        const int64_t i = whole_ + (q_ + k_) * W;                                                  \
+        acc_[k_] += (EXPR);                                                                        \
+      } else if (q_ + k_ == full_) {                                                               \
+        acc_[k_] += last_;                                                                         \
       }                                                                                            \
-      TF_EACH(k, G) lane_[q + k] = acc_[k];                                                        \
+      TF_EACH(k_, G) lane_[q_ + k_] = acc_[k_];                                                    \
     }                                                                                              \
-    if (last_ < i1) {                                                                              \
-      typedef T E;                                                                                 \
-      T *ends_ = (T *)&lane_[part_];                                                               \
-      for (int64_t i = last_; i < i1; i++) ends_[i - last_] += (EXPR);                             \
-    }                                                                                              \
-    TF_EACH(d, 6) for (int k = 0, h = NV >> (d + 1); k < h; k++) lane_[k] += lane_[k + h];         \
+    TF_EACH(d_, 6) for (int k_ = 0, h_ = NV >> (d_ + 1); k_ < h_; k_++)                            \
+      lane_[k_] += lane_[k_ + h_];                                                                 \
     return tf_hadd_##T(lane_[0]);                                                                  \
   }
 

@@ -204,7 +204,7 @@ cdef const void *fetch(Job *job, Operand *o, const int64_t *index, int64_t run, 
         return p
     if flat and step == 0:
         if filled[0] != p:
-            fill(o, job.compute, p, raw, work)
+            fill(o, job.compute, p, work, job.size if job.size < BLOCK else BLOCK)
             filled[0] = p
         return work
     dst = work if o.dtype == job.compute else raw
@@ -219,11 +219,11 @@ cdef const void *fetch(Job *job, Operand *o, const int64_t *index, int64_t run, 
     return work
 
 
-cdef void fill(Operand *o, int compute, const char *p, char *raw, char *work) noexcept nogil:
-    """A whole block of one value."""
+cdef void fill(Operand *o, int compute, const char *p, char *work, int64_t n) noexcept nogil:
+    """A block of one value."""
     cdef int item = tf_itemsize[compute]
     C.cast[o.dtype][compute](p, work, 1)
-    C.move[LOG2[item]](work, 0, work, item, BLOCK)
+    C.move[LOG2[item]](work, 0, work, item, n)
 
 
 cdef void gather(Job *job, Operand *o, const int64_t *index, int64_t run, char *dst) noexcept nogil:

@@ -55,7 +55,8 @@ cdef void row_extremum(const Extrema *s, int64_t base, int64_t first, int64_t n,
         place[0] = where + LOOPS.find[s.kind][s.dtype](p, m, key[0])
 
 
-cdef void finish(const Extrema *s, int64_t o, int64_t n, const int64_t *key, const int64_t *place) noexcept nogil:
+cdef void finish(const Extrema *s, int64_t o, int64_t n, const int64_t *key,
+                 const int64_t *place) noexcept nogil:
     if s.y != NULL:
         LOOPS.value[s.kind][s.dtype](s.y + o * (1 if s.kind >= TF_KEY_ANY else s.r.item), key, n)
     if s.where != NULL and s.where + o != place:
@@ -183,7 +184,8 @@ cdef int run(Extrema *s, tf_call *call) noexcept nogil:
     return TF_OK
 
 
-cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                         const tf_attrs *at,
                          tf_call *call) noexcept nogil:
     cdef const tf_view *x = inputs[0]
     cdef int what = <int><size_t>call.ctx

@@ -17,6 +17,7 @@ cdef struct gemm:
     gemm_finish finish          # may be NULL where c is given
     char *c                     # accumulators live here, or, where NULL, in scratch until they are finished
     int64_t ldc
+    bint resume                 # c holds accumulators whose chains go on
     const void *owner           # for the callbacks
     # strided operands, for pack_a = strided_a and pack_b = strided_b
     const char *a

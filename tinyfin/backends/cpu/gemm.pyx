@@ -137,7 +137,7 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
     s.k0 = 0
     while True:
         s.k = min(depth, p.k - s.k0)
-        s.first, s.last = s.k0 == 0, s.k0 + s.k >= p.k
+        s.first, s.last = s.k0 == 0 and not p.resume, s.k0 + s.k >= p.k
         for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)), pack_task, s, alone)
         for_each(tasks, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
         s.k0 += s.k

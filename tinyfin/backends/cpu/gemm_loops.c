@@ -88,19 +88,29 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 }
 
 #define T float
+#define CONV
 #define MR MR_REAL
 #define OWN TF_F32
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#ifdef CONV
+#include "gemm_conv.h"
+#undef CONV
+#endif
 #undef T
 #undef OWN
 #undef MR
 
 #define T double
+#define CONV
 #define MR MR_REAL
 #define OWN TF_F64
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#ifdef CONV
+#include "gemm_conv.h"
+#undef CONV
+#endif
 #undef T
 #undef OWN
 #undef MR
@@ -110,6 +120,10 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_I32
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#ifdef CONV
+#include "gemm_conv.h"
+#undef CONV
+#endif
 #undef T
 #undef OWN
 #undef MR
@@ -119,25 +133,34 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_I64
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#ifdef CONV
+#include "gemm_conv.h"
+#undef CONV
+#endif
 #undef T
 #undef OWN
 #undef MR
 
 #define AT(x, T) TF_JOIN(x, T)
-#define KIND(T, mr, kc, mc, nc, ns)                                                                 \
+#define KIND(T, mr, kc, mc, nc, ns, ...)                                                            \
   {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,                 \
-   AT(tile_packed, T), AT(tile_at, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T),      \
-   AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(add, T)}
+   AT(tile_packed, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),   \
+   AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
+#define REAL(T, kc, mc, nc, ns)                                                                     \
+  KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
+       AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                   \
+       AT(channelwise, T))
+#define INT(T, kc, mc, nc, ns) KIND(T, MR_INT, kc, mc, nc, ns, 0)
 
 const tf_gemm_table TF_NAME(tf_gemm) = {{
 #if TF_VBYTES == 64
-    KIND(float, MR_REAL, 384, 9, 4, 0.018), KIND(double, MR_REAL, 256, 9, 4, 0.036),
-    KIND(uint32_t, MR_INT, 384, 20, 4, 0.02), KIND(uint64_t, MR_INT, 256, 20, 4, 0.05),
+    REAL(float, 384, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
+    INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
 #elif TF_VBYTES == 32
-    KIND(float, MR_REAL, 384, 20, 8, 0.018), KIND(double, MR_REAL, 256, 20, 8, 0.036),
-    KIND(uint32_t, MR_INT, 384, 20, 8, 0.02), KIND(uint64_t, MR_INT, 256, 20, 8, 0.2),
+    REAL(float, 384, 20, 8, 0.018), REAL(double, 256, 20, 8, 0.036),
+    INT(uint32_t, 384, 20, 8, 0.02), INT(uint64_t, 256, 20, 8, 0.2),
 #else
-    KIND(float, MR_REAL, 256, 16, 8, 0.8), KIND(double, MR_REAL, 128, 16, 8, 2.6),
-    KIND(uint32_t, MR_INT, 256, 16, 8, 0.15), KIND(uint64_t, MR_INT, 128, 16, 8, 0.3),
+    REAL(float, 256, 16, 8, 0.8), REAL(double, 128, 16, 8, 2.6),
+    INT(uint32_t, 256, 16, 8, 0.15), INT(uint64_t, 128, 16, 8, 0.3),
 #endif
 }};

@@ -19,8 +19,17 @@ typedef struct {
   int32_t load;
 } tf_product;
 
+/* Where a tile of a convolution goes: rows are y_row apart, columns step, in elements of dtype. */
+typedef struct {
+  void *y;
+  const void *bias; /* accumulators, one for each row; NULL: none */
+  int64_t y_row, step;
+  int32_t dtype;
+} tf_put;
+
 /* Packed panels: A's are k x mr, B's k x nr, rows of a panel one after the other.
-   Rows over `rows` and columns over `cols` of a panel may hold anything. */
+   Rows over `rows` and columns over `cols` of a panel may hold anything. Runs are pairs (start,
+   length) of elements; acc, off and runs count accumulators. */
 typedef struct {
   int32_t mr, nr;     /* rows and columns of a tile */
   int32_t kc, mc, nc; /* depth of a packed block; rows and columns of one task */
@@ -28,10 +37,7 @@ typedef struct {
   double fma_ns;      /* time of one multiply-add in a full tile, for work splitting */
   /* c[rows, cols] from packed panels */
   void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols, int load);
-  /* the same, where row k of the panel begins off[k] elements after b; a whole panel row is readable */
-  void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
-                  int rows, int cols, int load);
-  /* without packing; for products small enough to stay in cache, or too thin to pay for packing */
+  /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
   /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */
   void (*rows_n)(const tf_product *p);
@@ -39,13 +45,39 @@ typedef struct {
   /* panels[][k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B;
      count rows of A or columns of B fill as many panels as they need */
   void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side);
-  /* one panel[k][width] from runs of accumulator type, rows[i][0:k]; count <= width */
-  void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side);
-  /* elements of a dtype to accumulators and back; strides in elements, wide and acc dense */
+  /* one panel[k][width] from runs of accumulators, rows[i][0:k]; count <= width. `beyond`: rows may
+     be read up to a vector past their end */
+  void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side, int beyond);
+  /* elements of a dtype to accumulators and back; strides in elements, accumulators dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);
   void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride);
   /* acc[0:n] += bias[0:n * stride] */
   void (*add)(void *acc, const void *bias, int64_t stride, int64_t n);
+
+  /* For convolutions; none of these for integers. */
+  /* tile, where row k of B's panel begins off[k] after b; a whole row of it is readable */
+  void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
+                  int rows, int cols, int load);
+  /* one panel of B: row q is the runs of src + off[q], joined */
+  void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count, void *dst);
+  /* one panel of A: element (i, q) at src + i * is + off[q] */
+  void (*pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k, void *dst);
+  /* one panel of A: element (i, q) at src + at[i] + off[q]; nothing is written past count */
+  void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count, int64_t k, void *dst);
+  /* zeros, n elements of a dtype, zeros */
+  void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after, void *dst);
+  /* a tile, whose columns are runs, to its places; acc is readable a vector past the tile */
+  void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
+              const int64_t *places, int n);
+  /* tile_at for a B that is in no near cache; `more` entries of off follow */
+  void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off, void *c,
+                   int64_t ldc, int rows, int cols, int load);
+  /* m rows of `count` lines of n columns by tile_at; y holds accumulators with unit stride */
+  void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off, int64_t n,
+                int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step);
+  /* acc[tap][0:nr] += g[q][0:nr] * x[p + off[tap]][0:nr], where q counts the places p of all runs */
+  void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps, const int64_t *runs,
+                      int64_t n, void *acc);
 } tf_gemm_kind;
 
 typedef struct {

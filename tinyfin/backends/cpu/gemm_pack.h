@@ -2,48 +2,53 @@
 
 /* W values of each of k columns, from rows that are dense along k. A vector that is wider than
    what is left of a panel row spills into the next row, which is written after it. */
-TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t count, int64_t k, T *dst) {
+TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, int64_t q, int64_t k, T *dst) {
   const int blocks = (W + L - 1) / L, spill = W % L;
-  const T *p[2 * MR > NR ? 2 * MR : NR];
-  int64_t q = 0;
-  for (int i = 0; i < blocks * L; i++) p[i] = rows[i < count ? i : count - 1];
-  for (; q + L <= k; q += L) {
-    if (spill) {
-      V t[2][L];
+  const int some = k - q < L ? (int)(k - q) : L;
+  if (spill) {
+    V t[2][L];
+    TF_EACH16(h, blocks) {
+      TF_EACH16(i, L) t[h][i] = LOAD(p[h * L + i] + q);
+      TRANSPOSE(t[h]);
+    }
+    TF_EACH16(i, L) {
       TF_EACH16(h, blocks) {
-        TF_EACH16(i, L) t[h][i] = LOAD(p[h * L + i] + q);
-        TRANSPOSE(t[h]);
-      }
-      TF_EACH16(i, L) {
-        TF_EACH16(h, blocks) {
-          T *d = dst + (q + i) * W + h * L;
-          if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i], spill); /* nothing lies after the panel */
-          else STORE(d, t[h][i]);
-        }
-      }
-    } else {
-      for (int h = 0; h < blocks; h++) {
-        V t[L];
-        TF_EACH16(i, L) t[i] = LOAD(p[h * L + i] + q);
-        TRANSPOSE(t);
-        TF_EACH16(i, L) STORE(dst + (q + i) * W + h * L, t[i]);
+        T *d = dst + (q + i) * W + h * L;
+        if (i >= some) continue;
+        if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i], spill); /* nothing lies after the panel */
+        else STORE(d, t[h][i]);
       }
     }
+  } else {
+    for (int h = 0; h < blocks && h * L < count; h++) {
+      V t[L];
+      TF_EACH16(i, L) t[i] = LOAD(p[h * L + i] + q);
+      TRANSPOSE(t);
+      TF_EACH16(i, L) if (i < some) STORE(dst + (q + i) * W + h * L, t[i]);
+    }
   }
+}
+
+/* `beyond`: rows may be read up to a vector past their end */
+TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t count, int64_t k, T *dst, int beyond) {
+  const T *p[2 * MR > NR ? 2 * MR : NR];
+  int64_t q = 0;
+  for (int i = 0; i < (W + L - 1) / L * L; i++) p[i] = rows[i < count ? i : count - 1];
+  for (; q + L <= k || (beyond && q < k); q += L) NAME(pack_square)(W, p, count, q, k, dst);
   for (; q < k; q++)
     for (int i = 0; i < W; i++) dst[q * W + i] = p[i][q];
 }
 
-static void NAME(pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side) {
-  if (side) NAME(pack_rows_w)(NR, (const T *const *)rows, count, k, dst);
-  else NAME(pack_rows_w)(MR, (const T *const *)rows, count, k, dst);
+static void NAME(pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side, int beyond) {
+  if (side) NAME(pack_rows_w)(NR, (const T *const *)rows, count, k, dst, beyond);
+  else NAME(pack_rows_w)(MR, (const T *const *)rows, count, k, dst, beyond);
 }
 
 TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks, int64_t count, int64_t k, T *dst) {
   if (ks == 1 && count > 1) {
     const T *rows[NR > MR ? NR : MR];
     for (int64_t i = 0; i < count; i++) rows[i] = src + i * is;
-    NAME(pack_rows_w)(W, rows, count, k, dst);
+    NAME(pack_rows_w)(W, rows, count, k, dst, 0);
   } else {
     for (int64_t q = 0; q < k; q++) {
       for (int64_t i = 0; i < count; i++) dst[q * W + i] = src[i * is + q * ks];
@@ -69,7 +74,7 @@ static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks,
   for (int64_t q = 0; q < k; q += NAME(STRIP)) {
     int64_t some = k - q < NAME(STRIP) ? k - q : NAME(STRIP);
     for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some, strip[i]);
-    NAME(pack_rows)(rows, count, some, dst + q * w, side);
+    NAME(pack_rows)(rows, count, some, dst + q * w, side, 0);
   }
 }
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tinyfin.backends.base import Backend
 
-MODULES = ("elementwise", "reduce", "scan", "sort", "index", "join", "random", "matmul", "conv", "pool", "norm",
+MODULES = ("elementwise", "reduce", "extremum", "scan", "sort", "index", "gather", "join", "random", "matmul", "conv", "pool", "norm", "batchnorm",
            "loss", "attention", "step")
 
 

@@ -71,8 +71,10 @@ cdef inline bint within(int64_t i, int64_t size) noexcept nogil:
     return 0 <= i < size
 
 
-cdef void gather_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n, int item) noexcept nogil
-cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n, int item) noexcept nogil
+cdef void gather_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n,
+                     int item) noexcept nogil
+cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n,
+                      int item) noexcept nogil
 cdef void copy_items(char *y, int64_t ystep, const char *x, int64_t xstep, int64_t n,
                      int item) noexcept nogil
 cdef void fill_items(char *y, int64_t ystep, const char *value, int64_t n, int item) noexcept nogil

@@ -8,7 +8,8 @@ cdef enum:
     GRAIN = 1 << 15   # elements of one task
 
 
-cdef void copy_typed(bits *y, int64_t ystep, const bits *x, int64_t xstep, int64_t n) noexcept nogil:
+cdef void copy_typed(bits *y, int64_t ystep, const bits *x, int64_t xstep,
+                     int64_t n) noexcept nogil:
     cdef int64_t i
     cdef bits v
     if ystep == 1 and xstep == 0:
@@ -53,7 +54,8 @@ cdef void fill_items(char *y, int64_t ystep, const char *value, int64_t n, int i
         copy_items(y, ystep, value, 0, n, item)
 
 
-cdef void gather_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n, int item) noexcept nogil:
+cdef void gather_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n,
+                     int item) noexcept nogil:
     """n elements of operand 0 from a place of its walk on, side by side in y."""
     cdef int last = a.nd - 1
     cdef int64_t run, done = 0
@@ -62,11 +64,13 @@ cdef void gather_run(char *y, const char *x, const Axes *a, int64_t place, int64
         return
     while done < n:
         run = min(n - done, a.shape[last] - (place + done) % a.shape[last])
-        copy_items(y + done * item, 1, x + offset(a, 0, place + done) * item, a.s[0][last], run, item)
+        copy_items(y + done * item, 1, x + offset(a, 0, place + done) * item, a.s[0][last], run,
+                   item)
         done += run
 
 
-cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n, int item) noexcept nogil:
+cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int64_t n,
+                      int item) noexcept nogil:
     """The reverse: n neighbours in x to operand 0."""
     cdef int last = a.nd - 1
     cdef int64_t run, done = 0
@@ -75,7 +79,8 @@ cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int6
         return
     while done < n:
         run = min(n - done, a.shape[last] - (place + done) % a.shape[last])
-        copy_items(y + offset(a, 0, place + done) * item, a.s[0][last], x + done * item, 1, run, item)
+        copy_items(y + offset(a, 0, place + done) * item, a.s[0][last], x + done * item, 1, run,
+                   item)
         done += run
 
 
@@ -90,7 +95,8 @@ cdef void copy_axes(char *y, const char *x, const Axes *a, int item) noexcept no
     for k in range(last):
         at[k] = 0
     while True:
-        copy_items(y + yoff * item, a.s[0][last], x + xoff * item, a.s[1][last], a.shape[last], item)
+        copy_items(y + yoff * item, a.s[0][last], x + xoff * item, a.s[1][last], a.shape[last],
+                   item)
         k = last - 1
         while k >= 0:
             at[k] += 1
@@ -167,7 +173,8 @@ cdef void fill_view(tf_view *y, const char *value) noexcept nogil:
     copy_view(y, &v)
 
 
-cdef bint outside(const int64_t *index, int64_t step, int64_t n, int64_t low, int64_t high) noexcept nogil:
+cdef bint outside(const int64_t *index, int64_t step, int64_t n, int64_t low,
+                  int64_t high) noexcept nogil:
     """Whether one of n indices is out of range; without branches, wrapping around by design."""
     cdef int64_t j
     cdef uint64_t bad = 0, lo = <uint64_t>low, hi = <uint64_t>(high - 1), i

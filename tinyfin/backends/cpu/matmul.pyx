@@ -124,7 +124,7 @@ cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
     p.kind, p.m, p.n, p.k = q.kind, q.m, q.n, q.k
     p.pack_a, p.pack_b, p.owner = strided_a, strided_b, one
     p.a, p.b, p.ar, p.ac, p.br, p.bc, p.dtype = one.a, one.b, q.ar, q.ac, q.br, q.bc, q.dtype
-    p.c, p.ldc = one.c if q.own else NULL, q.n
+    p.c, p.ldc, p.resume = one.c if q.own else NULL, q.n, False
     p.finish = finish
     if q.own and q.bias == NULL:
         p.finish = NULL

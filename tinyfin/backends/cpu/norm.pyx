@@ -16,6 +16,8 @@ from tinyfin.core.infer cimport kernel_capsule
 cdef enum:
     BLOCK = 2048        # block of the canonical sum
     LANES = 64          # lanes of the canonical sum
+    NEIGHBOURS = 16     # lanes of one task
+    TASKS = 4           # tasks of a block of rows: LANES / NEIGHBOURS
 
 cdef const tf_norm_table *TABLE = <const tf_norm_table *>isa_table(b"norm")
 
@@ -155,14 +157,17 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 cdef struct Norm:
     const tf_norm_loops *loops
-    Axes rows, along[2]         # rows: x, g, y; along: the elements of a row of x, of g
-    Operand x, g, y
+    Axes rows                   # x, g, y
+    Axes along[2]               # the elements of a row of x, of g
+    Operand x
+    Operand g
+    Operand y
     const char *w
     const char *b
     char *mean
     char *rstd
-    char *partial               # gradients: sums over rows of g * xhat and of g, one pair per subtree
-    int64_t n, count, per, subtrees
+    char *partial               # gradients: sums over rows of g * xhat and of g, by lane
+    int64_t n, count, per
     int size
     bint w_grad, b_grad
     double eps
@@ -182,6 +187,11 @@ cdef bint norm_axes(Norm *s, const tf_view *x, const tf_view *g, const tf_view *
         s.n *= x.shape[k]
     s.count = span(&s.rows)
     return dense_row(&s.along[0]) and dense_row(&s.along[1])
+
+
+cdef bint dense_statistics(const tf_view *v, int wide) noexcept nogil:
+    """Saved by the forward row, so nearly always."""
+    return (v.flags & TF_CONTIGUOUS) != 0 and v.dtype == (TF_F64 if wide else TF_F32)
 
 
 cdef bint dense_row(const Axes *a) noexcept nogil:
@@ -250,69 +260,54 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return TF_OK
 
 
-# Gradients of w and b are canonical sums over rows. Rows of one lane (64 apart) are added as they
-# are computed, and lanes in the order of the halving, so that six partial sums are all that lives.
+# Gradients of w and b are canonical sums over rows: each lane has a row of sums. A task has 16
+# neighbouring lanes of a block, so that the rows it reads come in runs and its sums stay in cache.
 
-cdef void grad_lane(Norm *s, int64_t first, int64_t stop, char *sums, char *buffer) noexcept nogil:
-    """Rows first, first + 64, ... below stop; their shares are added to sums, which start at -0."""
-    cdef int64_t row, run, i
+cdef inline int64_t sums_width(const Norm *s) noexcept nogil:
+    """Numbers that a lane keeps."""
+    return s.n * ((1 if s.w_grad else 0) + (1 if s.b_grad else 0))
+
+
+cdef void norm_grad_row(Norm *s, int64_t row, char *sums, char *buffer) noexcept nogil:
+    """One row; its shares are added to the sums of its lane."""
     cdef int64_t off[3]
-    cdef bint direct = s.x.direct and s.g.direct and s.y.direct, even = s.rows.nd <= 1
     cdef tf_norm_rows a
-    a.w, a.b, a.n, a.eps, a.step = s.w, NULL, s.n, s.eps, LANES
+    offsets(&s.rows, row, off)
+    a.w, a.b, a.n, a.eps, a.step, a.rows = s.w, NULL, s.n, s.eps, 1, 1
+    a.xstep = a.gstep = a.ystep = 0
     a.gw = sums if s.w_grad else NULL
     a.gb = sums + (s.n * s.size if s.w_grad else 0) if s.b_grad else NULL
-    if s.w_grad or s.b_grad:
-        s.loops.fill(sums, -0.0, s.n * ((1 if s.w_grad else 0) + (1 if s.b_grad else 0)))
-    a.xstep, a.gstep, a.ystep = LANES * last_step(&s.rows, 0), LANES * last_step(&s.rows, 1), \
-        LANES * last_step(&s.rows, 2)
-    row = first
-    while row < stop:
-        offsets(&s.rows, row, off)
-        a.mean, a.rstd = s.mean + row * s.size if s.mean != NULL else NULL, s.rstd + row * s.size
-        a.rows = (stop - row + LANES - 1) // LANES if direct and even else 1
-        if direct:
-            a.x, a.g, a.y = s.x.data + off[0] * s.size, s.g.data + off[1] * s.size, s.y.data + off[2] * s.size
-            s.loops.norm_grad(&a)
-        else:
-            gather(s.loops, &s.x, off[0], &s.along[0], 0, 0, s.n, s.size, buffer)
-            gather(s.loops, &s.g, off[1], &s.along[1], 0, 0, s.n, s.size, buffer + s.n * s.size)
-            a.x = a.y = buffer
-            a.g = buffer + s.n * s.size
-            s.loops.norm_grad(&a)
-            s.loops.store[s.y.dtype](s.y.data + off[2] * s.y.item, buffer, s.n, 1)
-        row += a.rows * LANES
-
-
-cdef void grad_tree(Norm *s, int64_t base, int64_t stop, int lane, int step, char *sums, char *spare,
-                    char *buffer) noexcept nogil:
-    """Lanes lane, lane + step, ... of the block at row base: the halving, depth first."""
-    cdef int64_t width = s.n * ((1 if s.w_grad else 0) + (1 if s.b_grad else 0))
-    if step == LANES:
-        grad_lane(s, base + lane, stop, sums, buffer)
+    a.mean, a.rstd = s.mean + row * s.size if s.mean != NULL else NULL, s.rstd + row * s.size
+    if buffer == NULL:
+        a.x, a.g = s.x.data + off[0] * s.size, s.g.data + off[1] * s.size
+        a.y = s.y.data + off[2] * s.size
+        s.loops.norm_grad(&a)
         return
-    grad_tree(s, base, stop, lane, 2 * step, sums, spare, buffer)
-    if base + lane + step < stop:          # lanes beyond the last row hold -0: nothing to add
-        grad_tree(s, base, stop, lane + step, 2 * step, spare, spare + width * s.size, buffer)
-        s.loops.add(sums, spare, width)
+    gather(s.loops, &s.x, off[0], &s.along[0], 0, 0, s.n, s.size, buffer)
+    gather(s.loops, &s.g, off[1], &s.along[1], 0, 0, s.n, s.size, buffer + s.n * s.size)
+    a.x, a.y, a.g = buffer, buffer, buffer + s.n * s.size
+    s.loops.norm_grad(&a)
+    s.loops.store[s.y.dtype](s.y.data + off[2] * s.y.item, buffer, s.n, 1)
 
 
-cdef void norm_grad_rows(int64_t task, void *ctx) noexcept nogil:
-    """One subtree of one block of 2048 rows."""
+cdef void norm_grad_lanes(int64_t task, void *ctx) noexcept nogil:
+    """16 lanes of one block of 2048 rows."""
     cdef Norm *s = <Norm *>ctx
-    cdef int64_t base = task // s.subtrees * BLOCK, width = s.n * s.size * 2
-    cdef int lane = <int>(task % s.subtrees)
-    cdef size_t bytes = width * 7
-    cdef char *work
-    if base + lane >= s.count:
-        return
-    work = <char *>scratch_push(bytes)
-    if work == NULL:
+    cdef int64_t base = task // TASKS * BLOCK, lane = task % TASKS * NEIGHBOURS, row, i
+    cdef int64_t step = sums_width(s) * s.size
+    cdef size_t bytes = 0 if s.x.direct and s.g.direct and s.y.direct else 2 * s.n * s.size
+    cdef char *buffer = <char *>scratch_push(bytes) if bytes else NULL
+    cdef char *sums = s.partial + (task // TASKS * LANES + lane) * step
+    if bytes and buffer == NULL:
         s.refused = bytes
         return
-    grad_tree(s, base, min(base + BLOCK, s.count), lane, <int>s.subtrees, s.partial + task * width,
-              work + width, work)
-    scratch_pop(bytes)
+    if base + lane < s.count:
+        s.loops.fill(sums, -0.0, min(s.count - base - lane, NEIGHBOURS) * sums_width(s))
+    for row in range(base + lane, min(base + BLOCK, s.count), 64):    # LANES
+        for i in range(min(s.count - row, NEIGHBOURS)):
+            norm_grad_row(s, row + i, sums + i * step, buffer)
+    if bytes:
+        scratch_pop(bytes)
 
 
 cdef void add_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_t width, int64_t step,
@@ -346,37 +341,41 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call) noexcept nogil:
     """variant 0: (g, x, mean, rstd, w? -> gx, gw, gb); 1: (g, x, rstd, w? -> gx, gw)."""
     cdef Norm s
-    cdef int rms = <int><size_t>call.ctx, wide = compute_type(outputs[0].dtype), k = 0
-    cdef int64_t blocks, b, width, step
+    cdef int rms = <int><size_t>call.ctx, wide = compute_type(outputs[0].dtype), rstd = 2 if rms else 3
+    cdef int64_t blocks, b, width, step, lanes, statistics
     cdef size_t bytes
     cdef char *buffer
     cdef bint dense = norm_axes(&s, inputs[1], inputs[0], outputs[0], <int>at.i[0])
     s.loops, s.size, s.eps, s.refused = &TABLE.of[wide], 8 if wide else 4, at.f[0], 0
     s.w_grad, s.b_grad = outputs[1].size > 0, not rms and outputs[2].size > 0
     s.x, s.g, s.y = operand(inputs[1], dense, wide), operand(inputs[0], dense, wide), operand(outputs[0], True, wide)
-    s.mean, s.rstd = NULL if rms else inputs[2].data, inputs[2 if rms else 3].data
     blocks = (s.count + BLOCK - 1) // BLOCK
-    s.subtrees = 8 if 1 < blocks <= 8 or s.count * s.n > 4 * GRAIN else 1
-    step = 2 * s.n * s.size
-    bytes = s.n * s.size + max(blocks * s.subtrees, 1) * step
+    width = sums_width(&s)
+    step = width * s.size
+    lanes = (blocks - 1) * LANES + min(s.count - (blocks - 1) * BLOCK, LANES) if blocks else 1
+    statistics = 2 * s.count * s.size
+    if dense_statistics(inputs[2], wide) and dense_statistics(inputs[rstd], wide):
+        statistics = 0
+    bytes = s.n * s.size + statistics + lanes * step
     buffer = <char *>scratch_push(bytes)
     if buffer == NULL:
         call.detail[0] = bytes
         return TF_ENOMEM
-    s.partial = buffer + s.n * s.size
-    s.w = dense_numbers(s.loops, inputs[3 if rms else 4], wide, buffer)
-    parallel_for(blocks * s.subtrees, s.count * (s.n * 0.8 + 20), norm_grad_rows, &s)
-    width = s.n * ((1 if s.w_grad else 0) + (1 if s.b_grad else 0))
-    for b in range(blocks):
-        add_rows(s.loops, s.partial + b * s.subtrees * step, s.subtrees, width, step,
-                 min(s.subtrees, s.count - b * BLOCK))
-    sum_rows(s.loops, s.partial, blocks, width, s.subtrees * step)
+    s.partial = buffer + s.n * s.size + statistics
+    s.w = dense_numbers(s.loops, inputs[rstd + 1], wide, buffer)
+    s.rstd = <char *>dense_numbers(s.loops, inputs[rstd], wide, buffer + s.n * s.size)
+    s.mean = NULL if rms else <char *>dense_numbers(s.loops, inputs[2], wide,
+                                                    buffer + (s.n + s.count) * s.size)
+    parallel_for(blocks * TASKS, s.count * (s.n * 0.8 + 20), norm_grad_lanes, &s)
+    for b in range(blocks if width else 0):
+        add_rows(s.loops, s.partial + b * LANES * step, LANES, width, step, min(s.count - b * BLOCK, LANES))
+    sum_rows(s.loops, s.partial, blocks if width else 0, width, LANES * step)
     if s.count == 0:
-        s.loops.fill(s.partial, 0.0, 2 * s.n)
-    for k in range(2):
-        if s.w_grad if k == 0 else s.b_grad:
-            s.loops.store[outputs[1 + k].dtype](
-                outputs[1 + k].data, s.partial + (s.n * s.size if k and s.w_grad else 0), s.n, 1)
+        s.loops.fill(s.partial, 0.0, width)
+    if s.w_grad:
+        s.loops.store[outputs[1].dtype](outputs[1].data, s.partial, s.n, 1)
+    if s.b_grad:
+        s.loops.store[outputs[2].dtype](outputs[2].data, s.partial + (width - s.n) * s.size, s.n, 1)
     scratch_pop(bytes)
     if s.refused:
         call.detail[0] = s.refused

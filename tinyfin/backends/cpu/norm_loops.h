@@ -23,7 +23,7 @@ typedef struct {
   double eps;
 } tf_norm_rows;
 
-/* One channel of a batch norm: pointers to one number each, w and b may be NULL. */
+/* One channel of a batch norm, or 16: pointers to as many numbers; w and b may be NULL. */
 typedef struct {
   const void *mean, *var, *w, *b, *sum_g, *sum_gx;
   int64_t count;
@@ -72,6 +72,12 @@ typedef struct {
   void (*divide)(void *a, int64_t by, int64_t n);
   void (*channel)(void *y, const void *x, const tf_channel *c, int64_t n);
   void (*channel_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
+  /* the same by columns of a tile, n <= 2048 but for sum_tile, which may then overwrite x */
+  void (*sum_tile)(void *sums, void *x, int64_t n);
+  void (*sqdiff_tile)(void *sums, const void *x, const void *mean, int64_t n);
+  void (*xhat_tile)(void *sums, const void *g, const void *x, const tf_channel *c, int64_t n);
+  void (*channel_tile)(void *y, const void *x, const tf_channel *c, int64_t n);
+  void (*channel_grad_tile)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
 } tf_norm_loops;
 
 typedef struct {

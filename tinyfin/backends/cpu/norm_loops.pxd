@@ -80,6 +80,13 @@ cdef extern from "norm_loops.h" nogil:
         void (*channel)(void *y, const void *x, const tf_channel *c, int64_t n) noexcept nogil
         void (*channel_grad)(void *gx, const void *g, const void *x, const tf_channel *c,
                              int64_t n) noexcept nogil
+        void (*sum_tile)(void *sums, void *x, int64_t n) noexcept nogil
+        void (*sqdiff_tile)(void *sums, const void *x, const void *mean, int64_t n) noexcept nogil
+        void (*xhat_tile)(void *sums, const void *g, const void *x, const tf_channel *c,
+                          int64_t n) noexcept nogil
+        void (*channel_tile)(void *y, const void *x, const tf_channel *c, int64_t n) noexcept nogil
+        void (*channel_grad_tile)(void *gx, const void *g, const void *x, const tf_channel *c,
+                                  int64_t n) noexcept nogil
 
     ctypedef struct tf_norm_table:
         tf_norm_loops of[2]

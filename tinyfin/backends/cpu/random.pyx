@@ -1,6 +1,7 @@
 """Random fills and dropout: Philox counters, so that element i depends on seed, draw and i alone.
 
-Elements are numbered in row-major order whatever the strides; work is cut at multiples of 1024 elements.
+Elements are numbered in row-major order whatever the strides; work is cut at multiples of 1024
+elements.
 """
 from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -12,11 +13,15 @@ from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
-ctypedef void (*words_fn)(uint32_t *w, uint64_t block, int64_t blocks, uint64_t seed, uint64_t draw) noexcept nogil
-ctypedef void (*uniform_fn)(void *y, const uint32_t *w, int64_t n, double low, double high, int bits) noexcept nogil
-ctypedef void (*normal_fn)(void *y, const uint32_t *w, int64_t n, double mean, double std) noexcept nogil
+ctypedef void (*words_fn)(uint32_t *w, uint64_t block, int64_t blocks, uint64_t seed,
+                          uint64_t draw) noexcept nogil
+ctypedef void (*uniform_fn)(void *y, const uint32_t *w, int64_t n, double low, double high,
+                            int bits) noexcept nogil
+ctypedef void (*normal_fn)(void *y, const uint32_t *w, int64_t n, double mean,
+                           double std) noexcept nogil
 ctypedef void (*exponential_fn)(void *y, const uint32_t *w, int64_t n, double rate) noexcept nogil
-ctypedef void (*randint_fn)(int64_t *y, const uint32_t *w, int64_t n, uint64_t low, uint64_t range) noexcept nogil
+ctypedef void (*randint_fn)(int64_t *y, const uint32_t *w, int64_t n, uint64_t low,
+                            uint64_t range) noexcept nogil
 ctypedef void (*below_fn)(int64_t *y, const uint32_t *w, int64_t n, uint64_t limit) noexcept nogil
 ctypedef void (*drop_fn)(void *y, const void *x, const uint32_t *w, int64_t n, uint64_t limit,
                          double scale) noexcept nogil
@@ -126,7 +131,8 @@ cdef void describe(Draw *d, const tf_view *x) noexcept nogil:
     d.first = 0
 
 
-cdef int random_fill(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+cdef int random_fill(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at,
                      tf_call *call) noexcept nogil:
     """Writes inputs[0] in place."""
     cdef const tf_view *x = inputs[0]
@@ -144,7 +150,8 @@ cdef int random_fill(const tf_view *const *inputs, int n, tf_view *const *output
     elif d.what == BITS:
         d.words, d.first = (2 if d.item == 8 else 1), <uint64_t>at.i[2]
     d.seed, d.draw = <uint64_t>at.i[k], <uint64_t>at.i[k + 1]
-    parallel_for((d.n + PART * STEPS - 1) // (PART * STEPS), 1.5 * d.words * <double>d.n, fill_task, &d)
+    parallel_for((d.n + PART * STEPS - 1) // (PART * STEPS), 1.5 * d.words * <double>d.n, fill_task,
+                 &d)
     return TF_OK
 
 

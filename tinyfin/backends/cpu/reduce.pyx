@@ -1,8 +1,10 @@
-"""Sums, products, means and variances over any axes, in the canonical order (docs/design: numerics).
+"""Sums, products, means and variances over any axes, in the canonical order (docs/design:
+numerics).
 
-Inputs have any strides, results are row-major. A row that lies along memory is summed block by block;
-results that lie side by side are summed together, 64 lanes for each; other rows are gathered first. All
-roads add the same numbers in the same order. Halves are widened to float32, integers to int64.
+Inputs have any strides, results are row-major. A row that lies along memory is summed block by
+block; results that lie side by side are summed together, 64 lanes for each; other rows are gathered
+first. All roads add the same numbers in the same order. Halves are widened to float32, integers to
+int64.
 """
 from libc.math cimport NAN, sqrt, sqrtf
 from libc.stdint cimport int64_t
@@ -19,7 +21,7 @@ cdef enum:
     SUM, PROD, MEAN, VAR, STD, COUNT       # what a row asks of this family
     SHORT = 32                             # blocks of a row that one task sums alone
     TASK = 1 << 15                         # elements of a task of many small results
-    WHOLE_BYTES = 1 << 14                  # columns of a task where rows follow one another in memory
+    WHOLE_BYTES = 1 << 14                  # columns of a task where rows follow one another
     CUT = 128                              # columns of a task where they do not
 
 cdef const tf_reduce_table *LOOPS = <const tf_reduce_table *>isa_table(b"reduce")
@@ -31,7 +33,7 @@ cdef struct Lanes:
     Reduced r
     int what, op, acc, size                # the row, lane operation, accumulator and its bytes
     int xd, yd
-    bint native, truth, narrow             # read in place; read as 0 or 1; round to yd before adding
+    bint native, truth, narrow             # read in place; read as 0 or 1; round to yd first
     char *y
     char *partial                          # sums of blocks, where a result has several tasks
     char *means                            # one per result, for the second pass of a variance
@@ -47,7 +49,8 @@ cdef inline int64_t block_len(const Lanes *s, int64_t b) noexcept nogil:
     return min(<int64_t>TF_BLOCK, s.r.n - b * TF_BLOCK)
 
 
-cdef const char *widened(const Lanes *s, const char *p, int64_t n, char *spare, char *wide) noexcept nogil:
+cdef const char *widened(const Lanes *s, const char *p, int64_t n, char *spare,
+                         char *wide) noexcept nogil:
     """n neighbouring elements as accumulators; `spare` may hold them on entry."""
     if s.native:
         return p
@@ -65,7 +68,8 @@ cdef const char *widened(const Lanes *s, const char *p, int64_t n, char *spare, 
     return wide
 
 
-cdef void row_block_value(const Lanes *s, int64_t base, int64_t b, const char *mean, char *value) noexcept nogil:
+cdef void row_block_value(const Lanes *s, int64_t base, int64_t b, const char *mean,
+                          char *value) noexcept nogil:
     """The canonical value of block b of a row, or of its squared distances from the mean."""
     cdef char spare[12 * TF_BLOCK]
     cdef char wide[8 * TF_BLOCK]
@@ -143,7 +147,8 @@ cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
     cdef const Lanes *s = <const Lanes *>ctx
     cdef int64_t o, base, end = min(s.r.outs, (t + 1) * s.group)
     cdef double value, mean
-    if (s.native and s.blocks == 1 and s.r.gone.nd == 1 and s.r.gone.s[0][0] == 1 and s.r.kept.nd and
+    if (s.native and s.blocks == 1 and s.r.gone.nd == 1 and s.r.gone.s[0][0] == 1
+        and s.r.kept.nd and
             s.what <= MEAN):
         rows_in_place(s, t * s.group, end)
         return
@@ -202,7 +207,8 @@ cdef void pass_over_rows(Lanes *s) noexcept nogil:
 
 cdef void add_rows(const Lanes *s, char *lanes, int64_t w, int64_t base, int64_t o, int64_t first,
                    int64_t n) noexcept nogil:
-    """Rows first .. first + n - 1 of a block that begins at a multiple of TF_BLOCK: w columns each."""
+    """Rows first .. first + n - 1 of a block that begins at a multiple of TF_BLOCK: w columns
+    each."""
     cdef const Axes *g = &s.r.gone
     cdef int64_t across = s.r.kept.s[0][s.r.kept.nd - 1], along = g.s[0][g.nd - 1]
     cdef int64_t inner = g.shape[g.nd - 1], e = first, run, i
@@ -219,9 +225,11 @@ cdef void add_rows(const Lanes *s, char *lanes, int64_t w, int64_t base, int64_t
         e += run
 
 
-cdef void add_one_row(const Lanes *s, char *lanes, int64_t w, const char *p, int64_t across, int64_t o,
+cdef void add_one_row(const Lanes *s, char *lanes, int64_t w, const char *p, int64_t across,
+                      int64_t o,
                       int64_t i) noexcept nogil:
-    """The same for one row that must be gathered, widened or squared; at most TF_BLOCK columns at a time."""
+    """The same for one row that must be gathered, widened or squared; at most TF_BLOCK columns at a
+    time."""
     cdef char spare[12 * TF_BLOCK]
     cdef char wide[8 * TF_BLOCK]
     cdef const char *q
@@ -259,9 +267,11 @@ cdef void columns(int64_t t, void *ctx) noexcept nogil:
 
 
 cdef void join_columns(int64_t t, void *ctx) noexcept nogil:
-    """All levels of the sums of blocks, for one cut of the results; a level overwrites what it has read."""
+    """All levels of the sums of blocks, for one cut of the results; a level overwrites what it has
+    read."""
     cdef Lanes *s = <Lanes *>ctx
-    cdef int64_t outs = s.r.outs, o = t * CUT, w = min(<int64_t>CUT, outs - o), n = s.blocks, b, count, m
+    cdef int64_t outs = s.r.outs, o = t * CUT, w = min(<int64_t>CUT,
+                                                       outs - o), n = s.blocks, b, count, m
     cdef size_t bytes = TF_LANES * CUT * s.size
     cdef char *lanes = <char *>scratch_push(bytes)
     if lanes == NULL:
@@ -271,7 +281,8 @@ cdef void join_columns(int64_t t, void *ctx) noexcept nogil:
         count = (n + TF_BLOCK - 1) // TF_BLOCK
         for b in range(count):
             m = min(<int64_t>TF_BLOCK, n - b * TF_BLOCK)
-            LOOPS.rows[s.op][s.acc](lanes, w, s.partial + (b * TF_BLOCK * outs + o) * s.size, outs, 0, m)
+            LOOPS.rows[s.op][s.acc](lanes, w, s.partial + (b * TF_BLOCK * outs + o) * s.size, outs,
+                                    0, m)
             LOOPS.fold[s.op][s.acc](lanes, w, min(<int64_t>TF_LANES, m))
             memcpy(s.partial + (b * outs + o) * s.size, lanes, w * s.size)
         n = count
@@ -293,7 +304,8 @@ cdef void pass_over_columns(Lanes *s) noexcept nogil:
     s.group = max(<int64_t>1, TASK // (s.cut * min(s.r.n, <int64_t>TF_BLOCK)))
     parallel_for((units + s.group - 1) // s.group, cost, columns, s)
     if s.blocks > 1 and not s.failed:
-        parallel_for((s.r.outs + CUT - 1) // CUT, 0.25 * <double>s.blocks * <double>s.r.outs, join_columns, s)
+        parallel_for((s.r.outs + CUT - 1) // CUT, 0.25 * <double>s.blocks * <double>s.r.outs,
+                     join_columns, s)
 
 
 # --------------------------------------------------------------- the kernel
@@ -318,7 +330,8 @@ cdef void one_pass(Lanes *s, bint beside) noexcept nogil:
 cdef int run_passes(Lanes *s, tf_call *call) noexcept nogil:
     """One pass over memory, or two for variances whose rows are long or lie side by side."""
     cdef bint beside = side_by_side(&s.r), two
-    cdef int64_t partial = s.r.outs * s.blocks * s.size if s.blocks > (1 if beside else SHORT) else 0
+    cdef int64_t partial = s.r.outs * s.blocks * s.size if s.blocks > (1 if beside
+                                                                       else SHORT) else 0
     cdef int64_t means
     cdef char *scratch = NULL
     two = (s.what == VAR or s.what == STD) and (beside or s.blocks > SHORT)
@@ -342,7 +355,8 @@ cdef int run_passes(Lanes *s, tf_call *call) noexcept nogil:
     return TF_ENOMEM if s.failed else TF_OK
 
 
-cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at,
                       tf_call *call) noexcept nogil:
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]

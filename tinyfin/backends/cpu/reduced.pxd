@@ -14,10 +14,12 @@ ctypedef void (*block_rows_fn)(void *y, const void *x, int64_t stride, int64_t r
 ctypedef void (*rows_fn)(void *lanes, int64_t w, const void *x, int64_t stride, int64_t first,
                          int64_t n) noexcept nogil
 ctypedef void (*fold_fn)(void *lanes, int64_t w, int64_t used) noexcept nogil
-ctypedef void (*square_fn)(void *y, const void *x, const void *mean, int64_t step, int64_t n) noexcept nogil
+ctypedef void (*square_fn)(void *y, const void *x, const void *mean, int64_t step,
+                           int64_t n) noexcept nogil
 ctypedef int64_t (*best_fn)(const void *x, int64_t n) noexcept nogil
 ctypedef int64_t (*find_fn)(const void *x, int64_t n, int64_t key) noexcept nogil
-ctypedef void (*lift_fn)(void *best, void *where, const void *keys, int64_t i, int64_t n) noexcept nogil
+ctypedef void (*lift_fn)(void *best, void *where, const void *keys, int64_t i,
+                         int64_t n) noexcept nogil
 
 cdef extern from "reduce_loops.h" nogil:
     enum:
@@ -101,7 +103,8 @@ cdef inline bint side_by_side(const Reduced *r) noexcept nogil:
 
 cdef inline const char *row_block(const Reduced *r, int64_t base, int64_t first, int64_t n,
                                   char *buffer) noexcept nogil:
-    """n elements of a row from element `first`, side by side: in place, or gathered into the buffer."""
+    """n elements of a row from element `first`, side by side: in place, or gathered into the
+    buffer."""
     if r.gone.nd == 0:
         return r.x + base * r.item
     if r.gone.nd == 1 and r.gone.s[0][0] == 1:

@@ -1,8 +1,9 @@
 """Running sums, products, extrema and linear recurrences along one axis.
 
-Inputs have any strides, results are row-major. A line is computed in rising order, one element after the
-other, in float32 for halves and int64 for integers; lines are independent, so they are what is split.
-Lines along memory go four at a time (four chains hide the latency of one), others side by side.
+Inputs have any strides, results are row-major. A line is computed in rising order, one element
+after the other, in float32 for halves and int64 for integers; lines are independent, so they are
+what is split. Lines along memory go four at a time (four chains hide the latency of one), others
+side by side.
 """
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
@@ -92,7 +93,8 @@ cdef void walk_four(int what, number **y, const number **x, const number **f, nu
 
 
 cdef void walk_lines(number *unit, const Scan *s, int64_t first, int count) noexcept nogil:
-    """Up to four lines along memory, part by part; `unit` says the type and what a line begins with."""
+    """Up to four lines along memory, part by part; `unit` says the type and what a line begins
+    with."""
     cdef number xs[4][PART]
     cdef number fs[4][PART]
     cdef number ys[4][PART]
@@ -121,7 +123,8 @@ cdef void walk_lines(number *unit, const Scan *s, int64_t first, int count) noex
         at += n
 
 
-cdef const void *part(const Scan *s, const char *x, int dtype, int64_t base, int64_t step, int64_t at,
+cdef const void *part(const Scan *s, const char *x, int dtype, int64_t base, int64_t step,
+                      int64_t at,
                       int64_t n, bint plain, void *raw, void *wide) noexcept nogil:
     """Elements at .. at + n - 1 of a line as accumulators."""
     cdef int item = tf_itemsize[dtype]
@@ -207,7 +210,8 @@ cdef void take(bits *y, int64_t ys, const bits *x, int64_t xs, const int64_t *wh
 
 
 cdef void extremum_line(const Scan *s, int64_t line) noexcept nogil:
-    """Greatest key so far; the last of equal ones counts, as in PyTorch. Values are then copied by place."""
+    """Greatest key so far; the last of equal ones counts, as in PyTorch. Values are then copied by
+    place."""
     cdef int64_t keys[PART]
     cdef int64_t raw[PART]
     cdef int64_t off[3]
@@ -249,7 +253,8 @@ cdef void extremum_task(int64_t t, void *ctx) noexcept nogil:
 
 # --------------------------------------------------------------- the kernel
 
-cdef void describe(Scan *s, const tf_view *x, const tf_view *f, const tf_view *y, int dim) noexcept nogil:
+cdef void describe(Scan *s, const tf_view *x, const tf_view *f, const tf_view *y,
+                   int dim) noexcept nogil:
     cdef int k
     cdef int native
     s.acc = TF_ACC_F64 if y.dtype == TF_F64 else (TF_ACC_F32 if y.dtype >= TF_F16 else TF_ACC_I64)

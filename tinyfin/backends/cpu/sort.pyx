@@ -1,9 +1,10 @@
 """Sorting and the k greatest or least elements of each line of an axis; always stable.
 
-Inputs have any strides, results are row-major. Elements are compared by integer keys in the order of the
-values (NaN greatest, -0 below +0); a descending order is the ascending order of the complements. A key of
-32 bits is packed above the element's place into one 64-bit item: items differ, so any method is stable.
-Wider keys travel beside their places.
+Inputs have any strides, results are row-major. Elements are compared by integer keys in the order
+of the values (NaN greatest,
+        -0 below +0); a descending order is the ascending order of the complements. A key of
+32 bits is packed above the element's place into one 64-bit item: items differ, so any method is
+stable. Wider keys travel beside their places.
 """
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -17,7 +18,7 @@ from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
     SORT, TOPK
-    FEW = 48            # items that are sorted by insertion
+    FEW = 96            # items that are sorted by insertion
     GRAIN = 1 << 12     # elements of a task
 
 cdef const tf_reduce_table *LOOPS = <const tf_reduce_table *>isa_table(b"reduce")
@@ -51,12 +52,12 @@ cdef void insertion(item *v, int64_t n) noexcept nogil:
         v[j] = t
 
 
-cdef void count_digits(const item *v, int64_t n, int first, int64_t *counts) noexcept nogil:
+cdef void count_digits(const item *v, int64_t n, int first, uint32_t *counts) noexcept nogil:
     """Histograms of bytes first .. 7 of the keys."""
     cdef int64_t i
     cdef int d
     cdef uint64_t k
-    memset(counts, 0, 8 * 256 * sizeof(int64_t))
+    memset(counts + 256 * first, 0, (8 - first) * 256 * sizeof(uint32_t))
     for i in range(n):
         k = key_of(v[i]) >> 8 * first
         for d in range(first, 8):
@@ -64,10 +65,11 @@ cdef void count_digits(const item *v, int64_t n, int first, int64_t *counts) noe
             k >>= 8
 
 
-cdef item *radix(item *v, item *spare, int64_t n, int first, int64_t *counts) noexcept nogil:
+cdef item *radix(item *v, item *spare, int64_t n, int first, uint32_t *counts) noexcept nogil:
     """Least significant byte first from byte `first`; bytes that all items share are skipped."""
-    cdef int64_t i, sum, c
-    cdef int64_t *count
+    cdef int64_t i
+    cdef uint32_t sum, c
+    cdef uint32_t *count
     cdef int d, b
     cdef item *t
     count_digits(v, n, first, counts)
@@ -90,7 +92,8 @@ cdef item *radix(item *v, item *spare, int64_t n, int first, int64_t *counts) no
     return v
 
 
-cdef item *sorted_items(item *v, item *spare, int64_t n, int first, int64_t *counts) noexcept nogil:
+cdef item *sorted_items(item *v, item *spare, int64_t n, int first,
+                        uint32_t *counts) noexcept nogil:
     """The items in order, in one of the two arrays."""
     if n <= FEW:
         insertion(v, n)
@@ -112,25 +115,30 @@ cdef struct Lines:
 
 
 cdef struct Room:             # scratch of one task
-    char *raw                 # a line side by side
+    const char *raw           # a line side by side
+    char *line                # where it is gathered if need be
     char *keys
     char *v
     char *spare
-    int64_t *counts
+    uint32_t *counts
 
 
 cdef int64_t room_bytes(const Lines *s) noexcept nogil:
-    return s.n * (16 + (32 if s.wide else 16)) + 8 * 256 * sizeof(int64_t)
+    return s.n * (16 + (32 if s.wide else 16)) + 8 * 256 * sizeof(uint32_t)
 
 
 cdef void load_line(const Lines *s, int64_t base, Room *r) noexcept nogil:
     """Keys of a line, as signed integers."""
-    copy_items(r.raw, 1, s.x + base * s.item, s.xs, s.n, s.item)
+    r.raw = s.x + base * s.item
+    if s.xs != 1:
+        copy_items(r.line, 1, r.raw, s.xs, s.n, s.item)
+        r.raw = r.line
     LOOPS.keys[TF_KEY_MAX][s.dtype](r.keys, r.raw, s.n)
 
 
 cdef inline uint32_t rank32(int32_t key, uint32_t flip) noexcept nogil:
-    """Ascending as an unsigned number, after the sign bit and, for a falling order, all bits are turned."""
+    """Ascending as an unsigned number, after the sign bit and, for a falling order, all bits are
+    turned."""
     return <uint32_t>key ^ flip
 
 
@@ -150,13 +158,15 @@ cdef void pack(const Lines *s, Room *r) noexcept nogil:
             v[i] = <uint64_t>rank32(k32[i], flip) << 32 | <uint64_t>i
 
 
-cdef void take(bits *y, int64_t ys, const bits *raw, const int64_t *where, int64_t n) noexcept nogil:
+cdef void take(bits *y, int64_t ys, const bits *raw, const int64_t *where,
+               int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         y[i * ys] = raw[where[i * ys]]
 
 
-cdef void store_line(const Lines *s, int64_t base, const Room *r, const char *v, int64_t n) noexcept nogil:
+cdef void store_line(const Lines *s, int64_t base, const Room *r, const char *v,
+                     int64_t n) noexcept nogil:
     """Places from the items, values from the line by place: bits are kept, NaN's too."""
     cdef int64_t *w = s.where + base
     cdef char *y = s.y + base * s.item
@@ -187,11 +197,12 @@ cdef const char *sort_line(const Lines *s, Room *r) noexcept nogil:
 cdef const char *first_items(const Lines *s, Room *r) noexcept nogil:
     """The k first items: candidates below the worst kept so far, sorted whenever there are many.
 
-    An element with the same key as the worst kept one lies further on in the line, so it does not count.
+    An element with the same key as the worst kept one lies further on in the line, so it does not
+    count.
     """
     cdef const int32_t *key = <const int32_t *>r.keys
     cdef uint32_t flip = 0x7fffffff if s.down else 0x80000000, worst = 0xffffffff, u
-    cdef int64_t i, have = 0, many = 2 * s.k + 64
+    cdef int64_t i, have = 0, many = 2 * s.k + 16
     cdef uint64_t *v = <uint64_t *>r.v
     cdef uint64_t *sorted
     cdef bint full = False
@@ -215,12 +226,12 @@ cdef void task(int64_t t, void *ctx) noexcept nogil:
     cdef size_t bytes = room_bytes(s)
     cdef Room r
     cdef const char *v
-    r.raw = <char *>scratch_push(bytes)
-    if r.raw == NULL:
+    r.line = <char *>scratch_push(bytes)
+    if r.line == NULL:
         s.failed = True
         return
-    r.keys, r.v, r.spare = r.raw + 8 * s.n, r.raw + 16 * s.n, r.raw + 16 * s.n + size
-    r.counts = <int64_t *>(r.spare + size)
+    r.keys, r.v, r.spare = r.line + 8 * s.n, r.line + 16 * s.n, r.line + 16 * s.n + size
+    r.counts = <uint32_t *>(r.spare + size)
     for line in range(t * s.group, min(s.lines, (t + 1) * s.group)):
         offsets(&s.a, line, off)
         load_line(s, off[0], &r)
@@ -232,7 +243,8 @@ cdef void task(int64_t t, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                    const tf_attrs *at,
                     tf_call *call) noexcept nogil:
     """sort: dim, descending, stable. topk: k, dim, largest, sorted."""
     cdef const tf_view *x = inputs[0]
@@ -242,13 +254,14 @@ cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs
     s.what = <int><size_t>call.ctx
     dim = <int>(at.i[1] if s.what == TOPK else at.i[0])
     s.down = at.i[2] != 0 if s.what == TOPK else at.i[1] != 0
-    s.dtype, s.item, s.x, s.y, s.where = x.dtype, tf_itemsize[x.dtype], x.data, y.data, <int64_t *>outputs[1].data
+    s.dtype, s.item = x.dtype, tf_itemsize[x.dtype]
+    s.x, s.y, s.where = x.data, y.data, <int64_t *>outputs[1].data
     s.n = x.shape[dim] if x.ndim else 1
     s.k = y.shape[dim] if x.ndim else y.size
     s.xs = x.strides[dim] if x.ndim else 1
     s.ys = y.strides[dim] if x.ndim else 1
-    s.wide = x.dtype == TF_I64 or x.dtype == TF_F64 or s.n >> 32 != 0
-    if s.wide and x.dtype != TF_I64 and x.dtype != TF_F64:
+    s.wide = x.dtype == TF_I64 or x.dtype == TF_F64
+    if s.n >> 32:               # places are counted in 32 bits
         return TF_EUNSUPPORTED
     s.a.nd, s.lines, s.failed = 0, 1, False
     for k in range(x.ndim):

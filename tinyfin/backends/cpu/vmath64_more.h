@@ -280,7 +280,7 @@ VD vd_u vd_erfct(double a) {
   double m = y.h * g.h, ml = vd_fma(y.h, g.l, vd_fma(y.l, g.h, vd_fma(y.h, g.h, -m)));
   return vd_scale(m + ml, vd_int(t));
 }
-/* erf(x), an odd polynomial below 0.875, or 1 - erfc(|x|); 1.5 ulp. */
+/* erf(x), an odd polynomial below 0.875, or 1 - erfc(|x|); 0.9 ulp. */
 VD double vd_erf(double x) {
   vd_u ix = vd_b(x), ax = ix & VD_ABS;
   double a = vd_d(vd_clamp(ax, 0x4018000000000000u)), lo = vd_fma(vd_erfp(a * a), a, a); /* 6 */
@@ -289,7 +289,7 @@ VD double vd_erf(double x) {
   r = vd_sel(VD_LT(ax, VD_MIN), 0u, r);
   return vd_upto(ax, VD_INF, r | (ix & VD_SIGN));
 }
-/* 1 - erf(x); 2 ulp. */
+/* 1 - erf(x); 2.1 ulp. */
 VD double vd_erfc(double x) {
   vd_u ix = vd_b(x), ax = ix & VD_ABS;
   vd_u t = vd_clamp(ax, 0x3fe0000000000000u) | (ix & VD_SIGN);
@@ -301,7 +301,7 @@ VD double vd_erfc(double x) {
   r = vd_sel(VD_LT(ax, 0x3fe0000000000000u), vd_b(mid), r);
   return vd_upto(ax, VD_INF, r);
 }
-/* Inverse of erf: x P(log(1 - x^2)), from 0.7 on a rough polynomial and a step of Halley; 2 ulp. */
+/* Inverse of erf: x P(log(1 - x^2)), from 0.7 on a rough one and a step of Halley; 1.6 ulp. */
 VD double vd_erfinv(double x) {
   vd_u ix = vd_b(x), ax = ix & VD_ABS;
   bool low = VD_LT(ax, 0x3fe6666666666666u); /* 0.7 */
@@ -338,7 +338,7 @@ VD double vd_erfinv(double x) {
   return vd_upto(ax, VD_ONE, o | (ix & VD_SIGN));
 }
 /* log |gamma(x)|: Stirling's series from 7.5 on, a polynomial around 2 and the logarithm of a
-   product below, reflection for x < 0; 4 ulp for x > 0, error 2e-15 max(1, |y|) for x < 0. */
+   product below, reflection for x < 0; 1.8 ulp for x > 0, error 2e-15 max(1, |y|) for x < 0. */
 VD double vd_lgamma(double x) {
   vd_u ix = vd_b(x), ax = ix & VD_ABS;
   bool big = !VD_LT(ax, 0x401e000000000000u), neg = VD_LT(ix, 0); /* 7.5 */
@@ -386,7 +386,7 @@ VD double vd_lgamma(double x) {
   return vd_upto(ax, VD_INF, o);
 }
 /* Derivative of log gamma: upward recurrence to 6, then the asymptotic series, and reflection for
-   x < 0; error 5e-15 max(1, |y|). */
+   x < 0; error 2e-15 max(1, |y|) for x > 0, 1.2e-14 max(1, |y|) for x < 0. */
 VD double vd_digamma(double x) {
   vd_u ix = vd_b(x), ax = ix & VD_ABS;
   bool neg = VD_LT(ix, 0), m;

@@ -1,4 +1,5 @@
 """PyTorch's `nn.functional`: the operations of layers and losses, without state."""
+
 from tinyfin.nn.functional.activation import celu as celu
 from tinyfin.nn.functional.activation import elu as elu
 from tinyfin.nn.functional.activation import gelu as gelu
@@ -44,7 +45,9 @@ from tinyfin.nn.functional.linear import embedding as embedding
 from tinyfin.nn.functional.linear import linear as linear
 from tinyfin.nn.functional.linear import one_hot as one_hot
 from tinyfin.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
-from tinyfin.nn.functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from tinyfin.nn.functional.loss import (
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+)
 from tinyfin.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss
 from tinyfin.nn.functional.loss import cross_entropy as cross_entropy
 from tinyfin.nn.functional.loss import hinge_embedding_loss as hinge_embedding_loss

@@ -1,4 +1,5 @@
 """Activations: functions of one tensor, most of them element by element."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -9,8 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _put(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(result) if inplace else result
+def _apply(row: Any, inplace: bool, input: Tensor, *args: float) -> Tensor:
+    if not inplace:
+        return row(input, *args)
+    x = input.clone() if input.requires_grad else input  # the gradient needs what is overwritten
+    return input.copy_(row(x, *args))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -33,7 +37,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.relu6(tf.tensor([-1.0, 9.0])).tolist()
     [0.0, 6.0]
     """
-    return _put(input, F.relu6(input), inplace)
+    return _apply(F.relu6, inplace, input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -42,7 +46,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> F.leaky_relu(tf.tensor([-1.0, 2.0]), 0.5).tolist()
     [-0.5, 2.0]
     """
-    return _put(input, F.leaky_relu(input, negative_slope), inplace)
+    return _apply(F.leaky_relu, inplace, input, negative_slope)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -57,8 +61,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     channels = input.shape[1] if len(input.shape) > 1 else 1
     count = weight.numel()
     if count not in (1, channels):
-        raise RuntimeError(f"prelu: weight has {count} elements, expected 1 or one for each of "
-                           f"the {channels} channels of input {tuple(input.shape)}")
+        raise RuntimeError(
+            f"prelu: weight has {count} elements, expected 1 or one for each of "
+            f"the {channels} channels of input {tuple(input.shape)}"
+        )
     if count == 1:
         weight = weight.reshape(())
     else:
@@ -72,7 +78,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> F.elu(tf.tensor([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
-    return _put(input, F.elu(input, alpha), inplace)
+    return _apply(F.elu, inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -81,7 +87,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.selu(tf.tensor([0.0])).tolist()
     [0.0]
     """
-    return _put(input, F.selu(input), inplace)
+    return _apply(F.selu, inplace, input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -90,15 +96,20 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> F.celu(tf.tensor([0.0, 2.0]), 0.5).tolist()
     [0.0, 2.0]
     """
-    return _put(input, F.celu(input, alpha), inplace)
+    return _apply(F.celu, inplace, input, alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x times the normal distribution's cumulative function; "tanh" approximates it.
 
+    Raises:
+        RuntimeError: `approximate` is neither "none" nor "tanh".
+
     >>> F.gelu(tf.tensor([0.0])).tolist()
     [0.0]
     """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate is {approximate!r}, expected 'none' or 'tanh'")
     return F.gelu(input, approximate)
 
 
@@ -108,7 +119,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.silu(tf.tensor([0.0])).tolist()
     [0.0]
     """
-    return _put(input, F.silu(input), inplace)
+    return _apply(F.silu, inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -117,7 +128,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.mish(tf.tensor([0.0])).tolist()
     [0.0]
     """
-    return _put(input, F.mish(input), inplace)
+    return _apply(F.mish, inplace, input)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -147,8 +158,9 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - F.tanh(input)
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
-             inplace: bool = False) -> Tensor:
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """x between two bounds.
 
     Raises:
@@ -159,16 +171,16 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
-    return _put(input, F.hardtanh(input, min_val, max_val), inplace)
+    return _apply(F.hardtanh, inplace, input, min_val, max_val)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * relu6(x + 3) / 6.
 
-    >>> F.hardswish(tf.tensor([-4.0, 3.0])).tolist()
+    >>> F.hardswish(tf.tensor([0.0, 3.0])).tolist()
     [0.0, 3.0]
     """
-    return _put(input, F.hardswish(input), inplace)
+    return _apply(F.hardswish, inplace, input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -177,7 +189,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> F.hardsigmoid(tf.tensor([0.0, 4.0])).tolist()
     [0.5, 1.0]
     """
-    return _put(input, F.hardsigmoid(input), inplace)
+    return _apply(F.hardsigmoid, inplace, input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -186,7 +198,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> F.threshold(tf.tensor([1.0, 3.0]), 2.0, -1.0).tolist()
     [-1.0, 3.0]
     """
-    return _put(input, input.masked_fill(input <= threshold, value), inplace)
+    result = input.masked_fill(input <= threshold, value)
+    return input.copy_(result) if inplace else result
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -250,14 +263,16 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     size = input.shape[dim] if len(input.shape) else 1
     if size % 2:
-        raise RuntimeError(f"glu: input {tuple(input.shape)} has size {size} along dim {dim}, "
-                           "expected an even one")
+        raise RuntimeError(
+            f"glu: input {tuple(input.shape)} has size {size} along dim {dim}, expected an even one"
+        )
     a, b = input.chunk(2, dim)
     return a * F.sigmoid(b)
 
 
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-            dtype: Any = None) -> Tensor:
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """exp(x), scaled to sum to one along a dimension.
 
     Args:
@@ -271,8 +286,9 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
     return F.softmax(input, _dim("softmax", input, dim), dtype)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-                dtype: Any = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """Logarithm of `softmax`, computed without leaving logarithms.
 
     >>> F.log_softmax(tf.tensor([0.0, 0.0]), dim=0).exp().tolist()
@@ -281,8 +297,9 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
     return F.log_softmax(input, _dim("log_softmax", input, dim), dtype)
 
 
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
-            dtype: Any = None) -> Tensor:
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
     """`softmax` of -x.
 
     >>> F.softmin(tf.tensor([0.0, 0.0]), dim=0).tolist()
@@ -291,8 +308,9 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3,
     return F.softmax(-input, _dim("softmin", input, dim), dtype)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10,
-                   dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A random choice with gradients: `softmax` of logits with Gumbel noise, over `tau`.
 
     Args:

@@ -1,4 +1,5 @@
 """Convolutions: arguments as PyTorch takes them, brought into the form of the rows."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -15,7 +16,7 @@ def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
         return (value,) * n
     if hasattr(value, "__index__"):
         return (value.__index__(),) * n
-    values = tuple(value) if isinstance(value, (tuple, list)) else (None,)
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, (tuple, list)) else (None,)
     if not all(hasattr(v, "__index__") for v in values):
         raise TypeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
     if len(values) == 1:
@@ -33,8 +34,9 @@ def same_padding(what: str, kernel: tuple, stride: tuple, dilation: tuple) -> li
     return [(t // 2, t - t // 2) for t in total]
 
 
-def string_padding(what: str, padding: str, kernel: tuple, stride: tuple,
-                   dilation: tuple) -> list[tuple[int, int]]:
+def string_padding(
+    what: str, padding: str, kernel: tuple, stride: tuple, dilation: tuple
+) -> list[tuple[int, int]]:
     """The amounts that 'same' or 'valid' stand for."""
     if padding == "valid":
         return [(0, 0)] * len(kernel)
@@ -48,8 +50,18 @@ def flat_padding(pairs: list[tuple[int, int]]) -> list[int]:
     return [amount for pair in reversed(pairs) for amount in pair]
 
 
-def _conv(what: str, row: Any, n: int, input: Tensor, weight: Tensor, bias: Tensor | None,
-          stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+def _conv(
+    what: str,
+    row: Any,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
     _check_dims(what, n, input, weight)
     stride, dilation = sizes(what, "stride", stride, n), sizes(what, "dilation", dilation, n)
     if isinstance(padding, str):
@@ -58,7 +70,7 @@ def _conv(what: str, row: Any, n: int, input: Tensor, weight: Tensor, bias: Tens
         padding = tuple(before for before, _ in pairs)
         if any(before != after for before, after in pairs):
             extra = [(0, after - before) for before, after in pairs]
-            input = F.pad(input, flat_padding(extra))
+            input = F.pad_constant(input, flat_padding(extra), 0.0)
     else:
         padding = sizes(what, "padding", padding, n)
     if len(input.shape) == n + 1:
@@ -68,14 +80,23 @@ def _conv(what: str, row: Any, n: int, input: Tensor, weight: Tensor, bias: Tens
 
 def _check_dims(what: str, n: int, input: Tensor, weight: Tensor) -> None:
     if len(input.shape) not in (n + 1, n + 2):
-        raise RuntimeError(f"{what}: input is {tuple(input.shape)}, expected {n + 1} dimensions, "
-                           f"or {n + 2} with a batch")
+        raise RuntimeError(
+            f"{what}: input is {tuple(input.shape)}, expected {n + 1} dimensions, "
+            f"or {n + 2} with a batch"
+        )
     if len(weight.shape) != n + 2:
         raise RuntimeError(f"{what}: weight is {tuple(weight.shape)}, expected {n + 2} dimensions")
 
 
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolution over one dimension.
 
     Shapes: (N, C, L) or (C, L), weight (K, C / groups, k), bias (K) give (N, K, L').
@@ -100,8 +121,15 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _conv("conv1d", F.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolution over two dimensions.
 
     Shapes: (N, C, H, W) or (C, H, W), weight (K, C / groups, kH, kW), bias (K) give
@@ -113,8 +141,15 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _conv("conv2d", F.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolution over three dimensions.
 
     Shapes: (N, C, D, H, W) or (C, D, H, W), weight (K, C / groups, kD, kH, kW), bias (K) give
@@ -126,26 +161,45 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _conv("conv3d", F.conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _conv_transpose(what: str, row: Any, n: int, input: Tensor, weight: Tensor,
-                    bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
-                    groups: int, dilation: Any) -> Tensor:
+def _conv_transpose(
+    what: str,
+    row: Any,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
     _check_dims(what, n, input, weight)
     stride, dilation = sizes(what, "stride", stride, n), sizes(what, "dilation", dilation, n)
     padding = sizes(what, "padding", padding, n)
     extra = sizes(what, "output_padding", output_padding, n)
     for e, s, d in zip(extra, stride, dilation):
         if e >= max(s, d):
-            raise RuntimeError(f"{what}: output_padding is {extra}, expected less than stride "
-                               f"{stride} or dilation {dilation}")
+            raise RuntimeError(
+                f"{what}: output_padding is {extra}, expected less than stride "
+                f"{stride} or dilation {dilation}"
+            )
     batched = len(input.shape) == n + 2
     x = input if batched else input.unsqueeze(0)
     y = row(x, weight, bias, stride, padding, extra, groups, dilation)
     return y if batched else y.squeeze(0)
 
 
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-                     dilation: Any = 1) -> Tensor:
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """Transposed convolution over one dimension: the gradient of `conv1d` as a function.
 
     Shapes: (N, C, L) or (C, L), weight (C, K / groups, k), bias (K) give (N, K, L').
@@ -166,13 +220,31 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     >>> F.conv_transpose1d(tf.ones(1, 1, 2), tf.ones(1, 1, 2), stride=2).tolist()
     [[[1.0, 1.0, 1.0, 1.0]]]
     """
-    return _conv_transpose("conv_transpose1d", F.conv_transpose1d, 1, input, weight, bias, stride,
-                           padding, output_padding, groups, dilation)
+    return _conv_transpose(
+        "conv_transpose1d",
+        F.conv_transpose1d,
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )
 
 
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-                     dilation: Any = 1) -> Tensor:
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """Transposed convolution over two dimensions: the gradient of `conv2d` as a function.
 
     Shapes: (N, C, H, W) or (C, H, W), weight (C, K / groups, kH, kW), bias (K) give
@@ -181,5 +253,16 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     >>> F.conv_transpose2d(tf.ones(1, 1, 1, 2), tf.ones(1, 1, 1, 2)).tolist()
     [[[[1.0, 2.0, 1.0]]]]
     """
-    return _conv_transpose("conv_transpose2d", F.conv_transpose2d, 2, input, weight, bias, stride,
-                           padding, output_padding, groups, dilation)
+    return _conv_transpose(
+        "conv_transpose2d",
+        F.conv_transpose2d,
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )

@@ -1,4 +1,5 @@
 """Lengths, distances and angles of vectors."""
+
 from __future__ import annotations
 
 import math
@@ -59,8 +60,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return product.sum(dim) / (a * b)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
-                      keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
     """Length of x1 - x2 + eps along the last dimension; the inputs broadcast.
 
     >>> F.pairwise_distance(tf.tensor([[0.0, 0.0]]), tf.tensor([[3.0, 4.0]]), eps=0.0).tolist()

@@ -1,7 +1,9 @@
 """Dropout: random zeros while training."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.creation import ones
 from tinyfin.ops.row import F
 
 
@@ -10,8 +12,7 @@ def _check(what: str, p: float) -> None:
         raise ValueError(f"{what}: p is {p}, expected a probability from 0 to 1")
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True,
-            inplace: bool = False) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Sets elements to zero with probability `p`, and scales the others by 1 / (1 - p).
 
     Raises:
@@ -25,28 +26,32 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True,
     _check("dropout", p)
     if not training or p == 0.0:
         return input
-    result = F.dropout(input, p)
+    result = F.dropout(input, p, True)
     return input.copy_(result) if inplace else result
 
 
-def _channels(what: str, input: Tensor, p: float, training: bool, inplace: bool,
-              kept: dict[int, int]) -> Tensor:
+def _channels(
+    what: str, input: Tensor, p: float, training: bool, inplace: bool, kept: dict[int, int]
+) -> Tensor:
     """Dropout of all that follows the first dimensions; `kept` says how many of them by rank."""
     _check(what, p)
     shape = tuple(input.shape)
     if len(shape) not in kept:
-        raise RuntimeError(f"{what}: input is {shape}, expected {' or '.join(map(str, kept))} "
-                           "dimensions")
+        raise RuntimeError(
+            f"{what}: input is {shape}, expected {' or '.join(map(str, kept))} dimensions"
+        )
     if not training or p == 0.0:
         return input
     n = kept[len(shape)]
-    ones = input.detach().new_ones(shape[:n] + (1,) * (len(shape) - n))
-    result = input * F.dropout(ones, p)
+    each = shape[:n] + (1,) * (len(shape) - n)
+    kept_or_not = ones(each, dtype=input.dtype, device=input.device)
+    result = input * F.dropout(kept_or_not, p, True)
     return input.copy_(result) if inplace else result
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True,
-              inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L).
 
     Raises:
@@ -59,8 +64,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True,
     return _channels("dropout1d", input, p, training, inplace, {2: 1, 3: 2})
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True,
-              inplace: bool = False) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, H, W) or (C, H, W).
 
     As in PyTorch, (C, H, W) is treated as (N, C, L).
@@ -75,8 +81,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True,
     return _channels("dropout2d", input, p, training, inplace, {3: 2, 4: 2})
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True,
-              inplace: bool = False) -> Tensor:
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     Raises:

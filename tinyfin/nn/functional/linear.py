@@ -1,9 +1,11 @@
 """Linear maps and look-ups in tables."""
+
 from __future__ import annotations
 
 from tinyfin.autograd.modes import no_grad
 from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
+from tinyfin.creation import ones, zeros
 from tinyfin.nn.functional.distance import length
 from tinyfin.ops.row import F
 
@@ -25,17 +27,25 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     a, b, w = tuple(input1.shape), tuple(input2.shape), tuple(weight.shape)
     if len(w) != 3 or a[:-1] != b[:-1] or (a[-1:], b[-1:]) != (w[1:2], w[2:]):
-        raise RuntimeError(f"bilinear: input1 {a}, input2 {b} and weight {w} do not fit, expected "
-                           "(..., A), (..., B) and (K, A, B)")
+        raise RuntimeError(
+            f"bilinear: input1 {a}, input2 {b} and weight {w} do not fit, expected "
+            "(..., A), (..., B) and (K, A, B)"
+        )
     k, n, m = w
     left = input1.reshape(-1, n) @ weight.permute(1, 0, 2).reshape(n, k * m)
     y = (left.reshape(a[:-1] + (k, m)) * input2.unsqueeze(-2)).sum(-1)
     return y if bias is None else y + bias
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
-              max_norm: float | None = None, norm_type: float = 2.0,
-              scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of a table, by index.
 
     Args:
@@ -59,10 +69,18 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
         padding_idx = padding_row("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
-    if padding_idx is None and not scale_grad_by_freq:
-        return F.embedding(input, weight)
-    return F.embedding(input, weight, -1 if padding_idx is None else padding_idx,
-                       scale_grad_by_freq)
+    y = F.embedding(input, weight, padding_idx)
+    return _by_frequency(y, input, weight) if scale_grad_by_freq else y
+
+
+def _by_frequency(y: Tensor, input: Tensor, weight: Tensor) -> Tensor:
+    """The same values, with gradients divided by how often each index occurs."""
+    index = input.detach().reshape(-1).long()
+    once = ones(tuple(index.shape), dtype=weight.dtype, device=weight.device)
+    counts = zeros((weight.shape[0],), dtype=weight.dtype, device=weight.device)
+    counts = counts.index_add(0, index, once)
+    share = (1.0 / counts[index]).reshape(tuple(input.shape) + (1,))
+    return y.detach() + (y - y.detach()) * share
 
 
 def padding_row(what: str, padding_idx: int, rows: int) -> int:
@@ -98,9 +116,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot: tensor is of {tensor.dtype}, expected int64")
     if tensor.numel() == 0:
         if num_classes <= 0:
-            raise RuntimeError(f"one_hot: tensor {tuple(tensor.shape)} is empty and num_classes is "
-                               f"{num_classes}: the number of classes cannot be told")
-        return tensor.new_zeros(tuple(tensor.shape) + (num_classes,))
+            raise RuntimeError(
+                f"one_hot: tensor {tuple(tensor.shape)} is empty and num_classes is "
+                f"{num_classes}: the number of classes cannot be told"
+            )
+        return _no_class(tensor, num_classes)
     low, high = tensor.min().item(), tensor.max().item()
     if low < 0:
         raise RuntimeError(f"one_hot: tensor holds {low}, expected classes from 0")
@@ -110,5 +130,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot: num_classes is {num_classes}, expected at least 1, or -1")
     elif high >= num_classes:
         raise RuntimeError(f"one_hot: tensor holds {high}, expected classes below {num_classes}")
-    zeros = tensor.new_zeros(tuple(tensor.shape) + (num_classes,))
-    return zeros.scatter(-1, tensor.unsqueeze(-1), 1)
+    return _no_class(tensor, num_classes).scatter(-1, tensor.unsqueeze(-1), 1)
+
+
+def _no_class(tensor: Tensor, num_classes: int) -> Tensor:
+    return zeros(tuple(tensor.shape) + (num_classes,), dtype=INT64, device=tensor.device)

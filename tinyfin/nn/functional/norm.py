@@ -1,4 +1,5 @@
 """Normalisations: to mean 0 and variance 1 over some part of the input."""
+
 from __future__ import annotations
 
 import math
@@ -16,8 +17,9 @@ rms_norm = F.rms_norm
 def _check_channels(what: str, shape: tuple[int, ...], **affine: Tensor | None) -> None:
     for name, x in affine.items():
         if x is not None and tuple(x.shape) != (shape[1],):
-            raise RuntimeError(f"{what}: {name} is {tuple(x.shape)}, expected ({shape[1]},) for input "
-                               f"{shape}")
+            raise RuntimeError(
+                f"{what}: {name} is {tuple(x.shape)}, expected ({shape[1]},) for input {shape}"
+            )
 
 
 def _follow(running: Tensor | None, now: Tensor, momentum: float, scale: float) -> None:
@@ -27,10 +29,16 @@ def _follow(running: Tensor | None, now: Tensor, momentum: float, scale: float) 
             running.mul_(1 - momentum).add_(now.detach() * (momentum * scale))
 
 
-def instance_norm(input: Tensor, running_mean: Tensor | None = None,
-                  running_var: Tensor | None = None, weight: Tensor | None = None,
-                  bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
-                  eps: float = 1e-5) -> Tensor:
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Scales each channel of each sample to mean 0 and variance 1.
 
     Args:
@@ -55,8 +63,14 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
         raise RuntimeError(f"instance_norm: input is {shape}, expected at least 3 dimensions")
     if not use_input_stats:
         return F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    _check_channels("instance_norm", shape, running_mean=running_mean, running_var=running_var,
-                    weight=weight, bias=bias)
+    _check_channels(
+        "instance_norm",
+        shape,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
     n, c, *rest = shape
     count = math.prod(rest)
     if count == 1:

@@ -1,4 +1,5 @@
 """Padding by a constant, by reflection, by repeating the edge, or around a circle."""
+
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
@@ -9,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant",
-        value: float | None = None) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
     """Adds elements at both ends of the last dimensions, or takes them away where negative.
 
     Args:
@@ -33,19 +35,24 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant",
     amounts = tuple(pad)
     shape = tuple(input.shape)
     if len(amounts) % 2 or len(amounts) > 2 * len(shape):
-        raise RuntimeError(f"pad: pad is {amounts}, expected two amounts for each of up to "
-                           f"{len(shape)} dimensions of input {shape}")
+        raise RuntimeError(
+            f"pad: pad is {amounts}, expected two amounts for each of up to "
+            f"{len(shape)} dimensions of input {shape}"
+        )
     if mode == "constant":
-        return F.pad(input, amounts, 0.0 if value is None else value)
+        return F.pad_constant(input, amounts, 0.0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f"pad: value is {value} with mode {mode!r}, which takes none")
     if mode not in _FILL:
-        raise NotImplementedError(f"pad: mode is {mode!r}, expected 'constant', 'reflect', "
-                                  "'replicate' or 'circular'")
+        raise NotImplementedError(
+            f"pad: mode is {mode!r}, expected 'constant', 'reflect', 'replicate' or 'circular'"
+        )
     n = len(amounts) // 2
     if not 1 <= n <= 3 or len(shape) not in (n + 1, n + 2):
-        raise NotImplementedError(f"pad: mode {mode!r} with pad {amounts} on input {shape}, expected "
-                                  f"{n + 1} or {n + 2} dimensions and two to six amounts")
+        raise NotImplementedError(
+            f"pad: mode {mode!r} with pad {amounts} on input {shape}, expected "
+            f"{n + 1} or {n + 2} dimensions and two to six amounts"
+        )
     for i in range(n):
         input = _pad_dim(mode, input, len(shape) - 1 - i, amounts[2 * i], amounts[2 * i + 1])
     return input
@@ -56,8 +63,10 @@ def _pad_dim(mode: str, x: Tensor, dim: int, before: int, after: int) -> Tensor:
     largest = {"reflect": size - 1, "circular": size, "replicate": max(before, after)}[mode]
     cut = max(-before, 0), max(-after, 0)
     if size == 0 or max(before, after) > largest or sum(cut) > size:
-        raise RuntimeError(f"pad: {before} before and {after} after do not fit mode {mode!r} along "
-                           f"dim {dim} of size {size}")
+        raise RuntimeError(
+            f"pad: {before} before and {after} after do not fit mode {mode!r} along "
+            f"dim {dim} of size {size}"
+        )
     if sum(cut):
         x = x.narrow(dim, cut[0], size - sum(cut))
     parts = [x]

@@ -1,4 +1,5 @@
 """Changing the size of signals, pictures and volumes."""
+
 from __future__ import annotations
 
 import math
@@ -11,13 +12,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_DIMS = {"nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "area": (3, 4, 5), "linear": (3,),
-         "bilinear": (4,), "bicubic": (4,), "trilinear": (5,)}
+_DIMS = {
+    "nearest": (3, 4, 5),
+    "nearest-exact": (3, 4, 5),
+    "area": (3, 4, 5),
+    "linear": (3,),
+    "bilinear": (4,),
+    "bicubic": (4,),
+    "trilinear": (5,),
+}
 
 
-def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-                antialias: bool = False) -> Tensor:
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Changes the size of signals, pictures or volumes.
 
     Args:
@@ -46,7 +60,9 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         return _area(input, sizes)
     old = tuple(input.shape)[2:]
     if min(sizes) < 1 or min(old) < 1:
-        raise RuntimeError(f"interpolate: from {old} to {tuple(sizes)}, expected sizes of at least 1")
+        raise RuntimeError(
+            f"interpolate: from {old} to {tuple(sizes)}, expected sizes of at least 1"
+        )
     for i, (n, m, factor) in enumerate(zip(old, sizes, factors)):
         input = _along(input, i + 2, n, m, factor, mode, bool(align_corners))
     return input
@@ -54,25 +70,31 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
 
 def _check(input: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
     if mode not in _DIMS:
-        raise NotImplementedError(f"interpolate: mode is {mode!r}, expected one of "
-                                  f"{', '.join(map(repr, _DIMS))}")
+        raise NotImplementedError(
+            f"interpolate: mode is {mode!r}, expected one of {', '.join(map(repr, _DIMS))}"
+        )
     if len(input.shape) not in _DIMS[mode]:
         wanted = " or ".join(map(str, _DIMS[mode]))
-        raise NotImplementedError(f"interpolate: mode {mode!r} on input {tuple(input.shape)}, "
-                                  f"expected {wanted} dimensions")
+        raise NotImplementedError(
+            f"interpolate: mode {mode!r} on input {tuple(input.shape)}, "
+            f"expected {wanted} dimensions"
+        )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ValueError(f"interpolate: align_corners is given with mode {mode!r}, which has none")
     if antialias:
         raise NotImplementedError("interpolate: antialias=True is not supported")
 
 
-def _wanted(input: Tensor, size: Any, scale_factor: Any,
-            recompute: bool | None) -> tuple[list[int], list[float | None]]:
+def _wanted(
+    input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float | None]]:
     """New sizes, and the factors that positions are computed with: None for the sizes' own."""
     n = len(input.shape) - 2
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: expected either size or scale_factor, got "
-                         f"{'neither' if size is None else 'both'}")
+        raise ValueError(
+            "interpolate: expected either size or scale_factor, got "
+            f"{'neither' if size is None else 'both'}"
+        )
     if scale_factor is None:
         if recompute:
             raise ValueError("interpolate: recompute_scale_factor needs scale_factor, got size")
@@ -89,8 +111,9 @@ def _each(name: str, value: Any, n: int) -> list[Any]:
     return values
 
 
-def _along(x: Tensor, dim: int, n: int, m: int, factor: float | None, mode: str,
-           align: bool) -> Tensor:
+def _along(
+    x: Tensor, dim: int, n: int, m: int, factor: float | None, mode: str, align: bool
+) -> Tensor:
     """One dimension brought from `n` to `m` elements."""
     if mode.startswith("nearest"):
         return x.index_select(dim, _nearest(x, n, m, factor, mode == "nearest-exact"))
@@ -166,8 +189,10 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """
     shape, r = tuple(input.shape), upscale_factor
     if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
-        raise RuntimeError(f"pixel_shuffle: input {shape} with upscale_factor {r}, expected at least "
-                           "3 dimensions and channels that divide by its square")
+        raise RuntimeError(
+            f"pixel_shuffle: input {shape} with upscale_factor {r}, expected at least "
+            "3 dimensions and channels that divide by its square"
+        )
     *lead, c, h, w = shape
     c, k = c // (r * r), len(lead)
     x = input.reshape(*lead, c, r, r, h, w)
@@ -186,8 +211,10 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """
     shape, r = tuple(input.shape), downscale_factor
     if len(shape) < 3 or r < 1 or shape[-1] % r or shape[-2] % r:
-        raise RuntimeError(f"pixel_unshuffle: input {shape} with downscale_factor {r}, expected at "
-                           "least 3 dimensions and sizes that divide by it")
+        raise RuntimeError(
+            f"pixel_unshuffle: input {shape} with downscale_factor {r}, expected at "
+            "least 3 dimensions and sizes that divide by it"
+        )
     *lead, c, h, w = shape
     k = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r)

@@ -1,4 +1,5 @@
 """Gradient clipping, and parameters as one vector."""
+
 from tinyfin.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from tinyfin.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from tinyfin.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_

@@ -1,4 +1,5 @@
 """Gradient clipping: by the norm of all gradients together, or element by element."""
+
 from __future__ import annotations
 
 import math
@@ -27,8 +28,12 @@ def _norm(x: Tensor, p: float) -> Tensor:
     return (x != 0).sum().to(x.dtype) if p == 0 else (x.abs() ** p).sum() ** (1.0 / p)
 
 
-def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
-                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """The norm of all elements of all tensors, as if they were one vector.
 
     Args:
@@ -52,13 +57,19 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
         device, dtype = norms[0].device, norms[0].dtype
         total = _norm(F.stack([n.to(device).to(dtype) for n in norms], 0), p)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise RuntimeError(f"get_total_norm: the norm of order {p} of the gradients is "
-                           f"{total.item()}; to go on, pass error_if_nonfinite=False")
+        raise RuntimeError(
+            f"get_total_norm: the norm of order {p} of the gradients is "
+            f"{total.item()}; to go on, pass error_if_nonfinite=False"
+        )
     return total
 
 
-def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float,
-                          total_norm: Tensor, foreach: bool | None = None) -> None:
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
     """Scales gradients by max_norm / total_norm where that is less than one.
 
     >>> p = nn.Parameter(tf.zeros(1)); p.grad = tf.tensor([4.0])
@@ -73,8 +84,13 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
                 g.mul_(scale.to(g.device).to(g.dtype))
 
 
-def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
-                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Scales the gradients of all parameters so that their common norm is at most `max_norm`.
 
     Args:
@@ -104,8 +120,9 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     return total
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
-                     foreach: bool | None = None) -> None:
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Limits each element of the gradients to between -clip_value and clip_value.
 
     >>> p = nn.Parameter(tf.zeros(2)); p.grad = tf.tensor([-3.0, 0.5])

@@ -1,4 +1,5 @@
 """Parameters as one vector, and back."""
+
 from __future__ import annotations
 
 import math
@@ -42,17 +43,19 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     _one_device("vector_to_parameters", given)
     needed = sum(math.prod(p.shape) for p in given)
     if vec.numel() < needed:
-        raise RuntimeError(f"vector_to_parameters: vec has {vec.numel()} elements, the parameters "
-                           f"{needed}")
+        raise RuntimeError(
+            f"vector_to_parameters: vec has {vec.numel()} elements, the parameters {needed}"
+        )
     at = 0
     for p in given:
         n = math.prod(p.shape)
-        p.data = vec[at:at + n].view(*p.shape).data
+        p.data = vec[at : at + n].view(*p.shape).data
         at += n
 
 
 def _one_device(what: str, parameters: list[Tensor]) -> None:
     devices = {str(p.device) for p in parameters}
     if len(devices) > 1:
-        raise TypeError(f"{what}: the parameters are on {', '.join(sorted(devices))}, expected one "
-                        "device")
+        raise TypeError(
+            f"{what}: the parameters are on {', '.join(sorted(devices))}, expected one device"
+        )

@@ -2,6 +2,7 @@
 
 Most compute the new rate from the present one, so that several can act on one optimizer.
 """
+
 from tinyfin.optim.lr_scheduler.base import LRScheduler as LRScheduler
 from tinyfin.optim.lr_scheduler.chain import ChainedScheduler as ChainedScheduler
 from tinyfin.optim.lr_scheduler.chain import SequentialLR as SequentialLR

@@ -1,4 +1,5 @@
 """LRScheduler: moves the learning rates of an optimizer's groups, epoch by epoch."""
+
 from __future__ import annotations
 
 from tinyfin.optim.optimizer import Optimizer
@@ -38,8 +39,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"{type(self).__name__}: last_epoch is {last_epoch}, but parameter "
-                               f"group {i} has no 'initial_lr': load the optimizer's state first")
+                raise KeyError(
+                    f"{type(self).__name__}: last_epoch is {last_epoch}, but parameter "
+                    f"group {i} has no 'initial_lr': load the optimizer's state first"
+                )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _watch_steps(optimizer)
@@ -53,13 +56,16 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self, epoch: Any = None) -> None:
         """Moves on by an epoch, or to a given one; to be called after the optimizer's step."""
         if self._step_count == 1 and not getattr(self.optimizer, "_stepped", True):
             import warnings
 
-            warnings.warn(f"{type(self).__name__}.step was called before the optimizer's step: "
-                          "the first learning rate is passed over", stacklevel=2)
+            warnings.warn(
+                f"{type(self).__name__}.step was called before the optimizer's step: "
+                "the first learning rate is passed over",
+                stacklevel=2,
+            )
         self._step_count += 1
         self._update_lr(epoch)
 
@@ -112,8 +118,10 @@ class LRScheduler:
 def as_optimizer(schedule: object, optimizer: Any) -> Any:
     """The optimizer, or a TypeError."""
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(schedule).__name__}: optimizer is a {type(optimizer).__name__}, "
-                        "expected an Optimizer")
+        raise TypeError(
+            f"{type(schedule).__name__}: optimizer is a {type(optimizer).__name__}, "
+            "expected an Optimizer"
+        )
     return optimizer
 
 
@@ -136,6 +144,7 @@ def per_group(name: str, optimizer: Any, what: str, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [value] * groups
     if len(value) != groups:
-        raise ValueError(f"{name}: {what} has {len(value)} values, the optimizer has {groups} "
-                         "parameter groups")
+        raise ValueError(
+            f"{name}: {what} has {len(value)} values, the optimizer has {groups} parameter groups"
+        )
     return list(value)

@@ -1,4 +1,5 @@
 """Schedules made of schedules: one after the other, or all at once."""
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -25,11 +26,15 @@ class _Several(LRScheduler):
             raise ValueError(f"{name}: got no schedulers, expected at least one")
         for i, schedule in enumerate(self._schedulers):
             if not hasattr(schedule, "optimizer"):
-                raise TypeError(f"{name}: scheduler {i} is a {type(schedule).__name__}, expected "
-                                "one with an optimizer")
+                raise TypeError(
+                    f"{name}: scheduler {i} is a {type(schedule).__name__}, expected "
+                    "one with an optimizer"
+                )
             if isinstance(schedule, ReduceLROnPlateau):
-                raise ValueError(f"{name}: scheduler {i} is a ReduceLROnPlateau, which needs a "
-                                 "metric at each step")
+                raise ValueError(
+                    f"{name}: scheduler {i} is a ReduceLROnPlateau, which needs a "
+                    "metric at each step"
+                )
             if optimizer is None:
                 optimizer = schedule.optimizer
             if schedule.optimizer is not optimizer:
@@ -59,7 +64,8 @@ class ChainedScheduler(_Several):
 
     >>> opt = tf.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0)
     >>> rates = tf.optim.lr_scheduler
-    >>> schedule = rates.ChainedScheduler([rates.ConstantLR(opt, 0.5), rates.ExponentialLR(opt, 0.5)])
+    >>> parts = [rates.ConstantLR(opt, 0.5), rates.ExponentialLR(opt, 0.5)]
+    >>> schedule = rates.ChainedScheduler(parts)
     >>> opt.step(); schedule.step(); schedule.get_last_lr()
     [0.25]
     """
@@ -68,7 +74,7 @@ class ChainedScheduler(_Several):
         self._take(schedulers, optimizer)
         self._last_lr = self._current()
 
-    def step(self) -> None:
+    def step(self, epoch: Any = None) -> None:
         """Moves all schedules on, in order."""
         for schedule in self._schedulers:
             schedule.step()
@@ -88,18 +94,28 @@ class SequentialLR(_Several):
     >>> warm, fall = rates.ConstantLR(opt, 0.1, total_iters=2), rates.ExponentialLR(opt, 0.5)
     >>> schedule = rates.SequentialLR(opt, [warm, fall], milestones=[2])
     >>> for _ in range(4):
-    ...     print(schedule.get_last_lr(), end=" "); opt.step(); schedule.step()
-    [0.1] [0.1] [1.0] [0.5] 
+    ...     print(schedule.get_last_lr()); opt.step(); schedule.step()
+    [0.1]
+    [0.1]
+    [1.0]
+    [0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, schedulers: Iterable[Any], milestones: Iterable[int],
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Iterable[Any],
+        milestones: Iterable[int],
+        last_epoch: int = -1,
+    ) -> None:
         self._take(schedulers, optimizer)
         self._milestones = list(milestones)
         if len(self._milestones) != len(self._schedulers) - 1:
-            raise ValueError(f"SequentialLR: {len(self._schedulers)} schedulers and "
-                             f"{len(self._milestones)} milestones, expected one milestone less "
-                             "than schedulers")
+            raise ValueError(
+                f"SequentialLR: {len(self._schedulers)} schedulers and "
+                f"{len(self._milestones)} milestones, expected one milestone less "
+                "than schedulers"
+            )
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
@@ -108,7 +124,7 @@ class SequentialLR(_Several):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def step(self) -> None:
+    def step(self, epoch: Any = None) -> None:
         """Moves the schedule whose turn it is."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)

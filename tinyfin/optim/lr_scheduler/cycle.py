@@ -1,4 +1,5 @@
 """Schedules that follow a cosine or a cycle."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +9,6 @@ from tinyfin.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 
@@ -21,8 +21,9 @@ class CosineAnnealingLR(LRScheduler):
     0.5
     """
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -68,14 +69,23 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     1.0
     """
 
-    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value <= 0:
-                raise ValueError(f"CosineAnnealingWarmRestarts: {name} is {value!r}, expected a "
-                                 "positive integer")
+                raise ValueError(
+                    f"CosineAnnealingWarmRestarts: {name} is {value!r}, expected a positive integer"
+                )
         if not isinstance(eta_min, (int, float)):
-            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min is {eta_min!r}, expected a number")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: eta_min is {eta_min!r}, expected a number"
+            )
         self.T_0 = self.T_i = T_0
         self.T_mult, self.eta_min = T_mult, eta_min
         self.T_cur: float = last_epoch
@@ -108,20 +118,22 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def _jump(self, epoch: float) -> None:
         if epoch < 0:
-            raise ValueError(f"CosineAnnealingWarmRestarts.step: epoch is {epoch}, expected one "
-                             "that is not negative")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts.step: epoch is {epoch}, expected one "
+                "that is not negative"
+            )
         if epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch
         elif self.T_mult == 1:
             self.T_cur = epoch % self.T_0
         else:
             runs = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            start = self.T_0 * (self.T_mult ** runs - 1) / (self.T_mult - 1)
-            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult ** runs
+            start = self.T_0 * (self.T_mult**runs - 1) / (self.T_mult - 1)
+            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult**runs
 
 
 class OneCycleLR(LRScheduler):
-    """Rate up from `max_lr / div_factor` to `max_lr`, then down to far below; momentum the other way.
+    """Rate up from `max_lr / div_factor` to `max_lr`, then far down; momentum the other way.
 
     Step it after each batch. The length is `total_steps`, or `epochs * steps_per_epoch`.
 
@@ -153,19 +165,32 @@ class OneCycleLR(LRScheduler):
     ([1.0], 0.85)
     """
 
-    def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None,
-                 epochs: int | None = None, steps_per_epoch: int | None = None,
-                 pct_start: float = 0.3, anneal_strategy: str = "cos",
-                 cycle_momentum: bool = True, base_momentum: Any = 0.85,
-                 max_momentum: Any = 0.95, div_factor: float = 25.0,
-                 final_div_factor: float = 1e4, three_phase: bool = False,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         as_optimizer(self, optimizer)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"OneCycleLR: pct_start is {pct_start!r}, expected a float from 0 to 1")
+            raise ValueError(
+                f"OneCycleLR: pct_start is {pct_start!r}, expected a float from 0 to 1"
+            )
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"OneCycleLR: anneal_strategy is {anneal_strategy!r}, expected 'cos' "
-                             "or 'linear'")
+            raise ValueError(
+                f"OneCycleLR: anneal_strategy is {anneal_strategy!r}, expected 'cos' or 'linear'"
+            )
         self.total_steps = _length(total_steps, epochs, steps_per_epoch)
         self.pct_start, self.three_phase = pct_start, three_phase
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
@@ -181,8 +206,10 @@ class OneCycleLR(LRScheduler):
     def _begin_momentum(self, optimizer: Any, base: Any, top: Any, fresh: bool) -> None:
         self.use_beta1 = "betas" in optimizer.defaults
         if not self.use_beta1 and "momentum" not in optimizer.defaults:
-            raise ValueError(f"OneCycleLR: cycle_momentum is true, but {type(optimizer).__name__} "
-                             "has neither momentum nor betas")
+            raise ValueError(
+                f"OneCycleLR: cycle_momentum is true, but {type(optimizer).__name__} "
+                "has neither momentum nor betas"
+            )
         tops = per_group("OneCycleLR", optimizer, "max_momentum", top)
         bases = per_group("OneCycleLR", optimizer, "base_momentum", base)
         for group, low, high in zip(optimizer.param_groups, bases, tops):
@@ -202,23 +229,27 @@ class OneCycleLR(LRScheduler):
         up = (rise - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if not self.three_phase:
             return [up, (last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
-        return [up, (2 * rise - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (last, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+        return [
+            up,
+            (2 * rise - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+            (last, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+        ]
 
     def get_lr(self) -> list[float]:
         """The learning rates for this step; moves the momenta too."""
-        at, phases, start = self.last_epoch, self._phases(), 0.0
+        at = self.last_epoch
         if at > self.total_steps:
             raise ValueError(f"OneCycleLR.step: step {at} of a cycle of {self.total_steps}")
-        for end, *ends in phases:
-            if at <= end or end == phases[-1][0]:
-                break
-            start = end
+        phases = self._phases()
+        turn = next((i for i, phase in enumerate(phases) if at <= phase[0]), len(phases) - 1)
+        start = phases[turn - 1][0] if turn else 0.0
+        end, from_lr, to_lr, from_momentum, to_momentum = phases[turn]
         part = (at - start) / (end - start) if end != start else 1.0
-        for group in self.optimizer.param_groups if self.cycle_momentum else ():
-            self._put_momentum(group, self._between(group[ends[2]], group[ends[3]], part))
-        return [self._between(group[ends[0]], group[ends[1]], part)
-                for group in self.optimizer.param_groups]
+        groups = self.optimizer.param_groups
+        for group in groups if self.cycle_momentum else ():
+            momentum = self._between(group[from_momentum], group[to_momentum], part)
+            self._put_momentum(group, momentum)
+        return [self._between(group[from_lr], group[to_lr], part) for group in groups]
 
     def _between(self, start: float, end: float, part: float) -> float:
         if self.anneal_strategy == "linear":
@@ -227,12 +258,16 @@ class OneCycleLR(LRScheduler):
 
 
 def _length(total: int | None, epochs: int | None, steps: int | None) -> int:
-    given = {"total_steps": total} if total is not None else {
-        "epochs": epochs, "steps_per_epoch": steps}
+    given = (
+        {"total_steps": total}
+        if total is not None
+        else {"epochs": epochs, "steps_per_epoch": steps}
+    )
     if None in given.values():
-        raise ValueError("OneCycleLR: the length is missing, give total_steps, or epochs and "
-                         "steps_per_epoch")
+        raise ValueError(
+            "OneCycleLR: the length is missing, give total_steps, or epochs and steps_per_epoch"
+        )
     for name, value in given.items():
         if not isinstance(value, int) or value <= 0:
             raise ValueError(f"OneCycleLR: {name} is {value!r}, expected a positive integer")
-    return math.prod(given.values())
+    return math.prod(value for value in given.values() if value is not None)

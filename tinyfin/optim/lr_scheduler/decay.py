@@ -1,4 +1,5 @@
 """Schedules whose rate falls, or rises, by a rule of one line."""
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -24,17 +25,19 @@ class _Lambdas(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """As in the base class; of callable objects the attributes are kept, of functions nothing."""
+        """As in the base class; attributes of callable objects are kept, of functions nothing."""
         state = super().state_dict()
-        state["lr_lambdas"] = [None if isinstance(f, type(per_group)) else dict(f.__dict__)
-                               for f in self.lr_lambdas]
+        state["lr_lambdas"] = [
+            None if isinstance(f, type(per_group)) else dict(getattr(f, "__dict__", {}))
+            for f in self.lr_lambdas
+        ]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what `state_dict()` gave; the functions stay."""
         state = dict(state_dict)
         for f, attributes in zip(self.lr_lambdas, state.pop("lr_lambdas")):
-            if attributes is not None:
+            if attributes:
                 f.__dict__.update(attributes)
         super().load_state_dict(state)
 
@@ -71,12 +74,16 @@ class StepLR(LRScheduler):
     >>> opt = tf.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0)
     >>> schedule = tf.optim.lr_scheduler.StepLR(opt, step_size=2, gamma=0.5)
     >>> for _ in range(4):
-    ...     opt.step(); schedule.step(); print(schedule.get_last_lr(), end=" ")
-    [1.0] [0.5] [0.5] [0.25] 
+    ...     opt.step(); schedule.step(); print(schedule.get_last_lr())
+    [1.0]
+    [0.5]
+    [0.5]
+    [0.25]
     """
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -98,14 +105,19 @@ class MultiStepLR(LRScheduler):
     [0.25]
     """
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base: float, i: int) -> float:
         times = self.milestones.count(self.last_epoch)
-        return lr * self.gamma ** times if times else lr
+        return lr * self.gamma**times if times else lr
 
     def _at(self, base: float, i: int) -> float:
         return base * self.gamma ** bisect_right(self.milestones, self.last_epoch)
@@ -123,8 +135,13 @@ class ConstantLR(LRScheduler):
     [0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR: factor is {factor}, expected 0 to 1")
         self.factor, self.total_iters = factor, total_iters
@@ -152,10 +169,18 @@ class LinearLR(LRScheduler):
     [0.75]
     """
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3,
-                 end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 < start_factor <= 1:
-            raise ValueError(f"LinearLR: start_factor is {start_factor}, expected above 0 and up to 1")
+            raise ValueError(
+                f"LinearLR: start_factor is {start_factor}, expected above 0 and up to 1"
+            )
         if not 0 <= end_factor <= 1:
             raise ValueError(f"LinearLR: end_factor is {end_factor}, expected 0 to 1")
         self.start_factor, self.end_factor = start_factor, end_factor
@@ -168,8 +193,9 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return lr
         rise = self.end_factor - self.start_factor
-        return lr * (1.0 + rise / (self.total_iters * self.start_factor
-                                   + (self.last_epoch - 1) * rise))
+        return lr * (
+            1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
+        )
 
     def _at(self, base: float, i: int) -> float:
         rise = self.end_factor - self.start_factor
@@ -194,7 +220,7 @@ class ExponentialLR(LRScheduler):
         return lr if self._is_initial else lr * self.gamma
 
     def _at(self, base: float, i: int) -> float:
-        return base * self.gamma ** self.last_epoch
+        return base * self.gamma**self.last_epoch
 
 
 class PolynomialLR(LRScheduler):
@@ -206,8 +232,9 @@ class PolynomialLR(LRScheduler):
     [0.75]
     """
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 

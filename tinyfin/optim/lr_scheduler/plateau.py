@@ -1,4 +1,5 @@
 """ReduceLROnPlateau: lowers the rate when a metric no longer improves."""
+
 from __future__ import annotations
 
 from math import inf
@@ -37,16 +38,26 @@ class ReduceLROnPlateau(LRScheduler):
     [0.1]
     """
 
-    def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1,
-                 patience: int = 10, threshold: float = 1e-4, threshold_mode: str = "rel",
-                 cooldown: int = 0, min_lr: Any = 0, eps: float = 1e-8) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor is {factor}, expected less than 1")
         if mode not in ("min", "max"):
             raise ValueError(f"ReduceLROnPlateau: mode is {mode!r}, expected 'min' or 'max'")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"ReduceLROnPlateau: threshold_mode is {threshold_mode!r}, expected "
-                             "'rel' or 'abs'")
+            raise ValueError(
+                f"ReduceLROnPlateau: threshold_mode is {threshold_mode!r}, expected 'rel' or 'abs'"
+            )
         self.optimizer = as_optimizer(self, optimizer)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = per_group("ReduceLROnPlateau", optimizer, "min_lr", min_lr)
@@ -62,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether a reduction was made so lately that none is counted."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:
+    def step(self, metrics: Any, epoch: Any = None) -> None:  # pyright: ignore
         """Takes the metric of an epoch: a number, or a tensor with one element."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -90,8 +101,10 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError(f"ReduceLROnPlateau: min_lr has {len(self.min_lrs)} values, the "
-                                   f"optimizer now has {len(groups)} parameter groups")
+                raise RuntimeError(
+                    f"ReduceLROnPlateau: min_lr has {len(self.min_lrs)} values, the "
+                    f"optimizer now has {len(groups)} parameter groups"
+                )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, low in zip(groups, self.min_lrs):
             lr = float(group["lr"])

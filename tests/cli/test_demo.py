@@ -1,0 +1,152 @@
+"""`tinyfin demo`: learns, reports, writes; the same seed gives the same weights."""
+
+import doctest
+import hashlib
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import tinyfin
+from tinyfin.cli import demo, main
+from tinyfin.io import load, load_checkpoint
+
+KEYS = {"accuracy", "loss", "epochs", "seconds", "backend", "threads", "isa", "weights_sha256"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """One run with default settings, in a process of its own."""
+    import subprocess
+
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "tinyfin", "demo", "--json"]
+    return folder, subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", cwd=folder, timeout=300
+    )
+
+
+def run(capsys, *args):
+    code = main.main(["demo", *args])
+    return code, *capsys.readouterr()
+
+
+def test_examples():
+    assert doctest.testmod(demo).failed == 0
+
+
+def test_digits_are_the_published_ones():
+    images, labels = demo.load_digits()
+    assert images.shape == (1797, 1, 8, 8) and images.min().item() == 0 and images.max().item() == 1
+    assert np.bincount(labels.numpy()).tolist() == [
+        178,
+        182,
+        177,
+        183,
+        181,
+        182,
+        181,
+        179,
+        174,
+        180,
+    ]
+    content = (images * 16).to(tinyfin.uint8).numpy().tobytes() + labels.to(
+        tinyfin.uint8
+    ).numpy().tobytes()
+    assert (
+        hashlib.sha256(content).hexdigest()
+        == "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"
+    )
+    datasets = pytest.importorskip("sklearn.datasets")
+    x, y = datasets.load_digits(return_X_y=True)
+    assert np.array_equal(images.numpy().reshape(-1, 64) * 16, x) and np.array_equal(
+        labels.numpy(), y
+    )
+
+
+def test_json_is_one_object_and_alone_on_standard_output(whole):
+    _, shown = whole
+    assert shown.returncode == 0, shown.stderr
+    result = json.loads(shown.stdout)
+    assert shown.stdout.count("\n") == 1 and set(result) == KEYS
+    assert result["epochs"] == demo.EPOCHS and result["backend"] == tinyfin.backend_name()
+    assert shown.stderr.count("held-out accuracy") == demo.EPOCHS and "checkpoint:" in shown.stderr
+
+
+def test_it_learns(whole):
+    result = json.loads(whole[1].stdout)
+    assert result["accuracy"] >= 0.97 and result["loss"] < 0.1
+
+
+def test_checkpoint_holds_the_run(whole):
+    folder, shown = whole
+    model = demo.build_model()
+    user = load_checkpoint(folder / "tinyfin-demo.safetensors", model=model)
+    result = json.loads(shown.stdout)
+    assert demo.weights_sha256(model) == result["weights_sha256"]
+    assert user["epochs"] == demo.EPOCHS and user["history"][-1]["accuracy"] == result["accuracy"]
+    training = demo.Training(5, 1)
+    training.model.load_state_dict(model.state_dict())
+    assert training.evaluate()[0] == result["accuracy"]
+
+
+def test_digest_is_over_parameters_in_the_order_of_their_names(whole):
+    folder, shown = whole
+    tensors = load(folder / "tinyfin-demo.safetensors")
+    names = sorted(n for n in tensors if n.startswith("model."))
+    content = b"".join(tensors[n].numpy().tobytes() for n in names)
+    assert hashlib.sha256(content).hexdigest() == json.loads(shown.stdout)["weights_sha256"]
+
+
+def test_picture_or_a_word_why_not(whole):
+    folder, shown = whole
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        assert "not installed" in shown.stderr
+    else:
+        assert (folder / "tinyfin-demo.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_seed_decides_the_weights(tmp_path, capsys):
+    def digest(seed):
+        _, out, _ = run(capsys, "--epochs", "1", "--seed", seed, "--json", "--out", str(tmp_path))
+        return json.loads(out)["weights_sha256"]
+
+    assert digest("1") == digest("1") != digest("2")
+
+
+def test_for_people(tmp_path, capsys):
+    code, out, err = run(capsys, "--epochs", "1", "--out", str(tmp_path / "made"))
+    assert code == 0 and err == ""
+    assert "epoch   1/1   loss" in out and "held-out digits" in out
+    assert (tmp_path / "made" / "tinyfin-demo.safetensors").exists()
+
+
+def test_without_matplotlib(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    _, out, _ = run(capsys, "--epochs", "1", "--out", str(tmp_path))
+    assert "matplotlib is not installed" in out and not (tmp_path / "tinyfin-demo.png").exists()
+
+
+@pytest.mark.parametrize("name, text", [("nonsense", "is unknown"), ("null", "computes nothing")])
+def test_backend_that_is_not_there(name, text, capsys, tmp_path):
+    code, out, err = run(capsys, "--backend", name, "--out", str(tmp_path / "x"))
+    assert code == 2 and out == "" and text in err and "available: cpu" in err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "args", [("--epochs", "0"), ("--epochs", "x"), ("--seed", "-1"), ("--seed", str(2**63))]
+)
+def test_numbers_out_of_range(args, capsys):
+    with pytest.raises(SystemExit) as e:
+        main.main(["demo", *args])
+    assert e.value.code == 2 and args[0] in capsys.readouterr().err
+
+
+def test_folder_that_cannot_be_made(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    code, _, err = run(capsys, "--epochs", "1", "--out", str(tmp_path / "file"))
+    assert code == 1 and "tinyfin demo:" in err

@@ -1,0 +1,72 @@
+"""Options, seeds, and a check that tests leave the library's switches as they found them."""
+
+import pathlib
+import sys
+import zlib
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The installed package is under test, also for `python -m pytest` from the source folder.
+sys.path[:] = [p for p in sys.path if pathlib.Path(p or ".").resolve() != ROOT]
+
+import tinyfin as tf  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu,null", help="backends to run on, separated by commas")
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        names = metafunc.config.getoption("--device").split(",")
+        known = tf.backend_list()
+        for name in names:
+            if name not in known:
+                raise pytest.UsageError(f"--device: no backend named {name}; have {', '.join(known)}")
+        metafunc.parametrize("device", [n for n in names if n != "null"], scope="session")
+
+
+@pytest.fixture(scope="session")
+def need_device():
+    """Skips a test whose backend is not to be had here, with the reason."""
+
+    def check(name):
+        reason = tf.backend_list()[name]
+        if reason is not None:
+            pytest.skip(f"backend {name}: {reason}")
+
+    return check
+
+
+@pytest.fixture
+def rng(request):
+    """Random numbers that depend on the test alone."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+def switches():
+    """What a test must not leave changed."""
+    return {
+        "grad": tf.is_grad_enabled(), "inference": tf.is_inference_mode_enabled(),
+        "deterministic": tf.is_deterministic(), "dtype": tf.get_default_dtype(),
+        "backend": tf.backend_name(), "threads": tf.get_num_threads(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def unchanged():
+    """Fails a test that leaves a switch changed, and puts it back."""
+    if hasattr(tf, "manual_seed"):
+        tf.manual_seed(0)
+    before = switches()
+    yield
+    after = switches()
+    if after != before:
+        tf.set_grad_enabled(before["grad"])
+        tf.use_deterministic_algorithms(before["deterministic"])
+        tf.set_default_dtype(before["dtype"])
+        tf.backend_set(before["backend"])
+        tf.set_num_threads(before["threads"])
+        pytest.fail(f"the test changed {[k for k in before if before[k] != after[k]]}")

@@ -1,0 +1,34 @@
+"""Samples of rows and functions that cast and copy."""
+
+import numpy as np
+import tinyfin as tf
+from samples import ALL, DTYPES, Sample, maker
+
+DTYPES["assign"] = DTYPES["zero_gradient"] = ()
+DTYPES["is_floating_point"] = ALL
+
+
+@maker("cast")
+def cast(rng):
+    for dtype in "float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool":
+        x = np.rint(rng.uniform(0, 9, (3, 4)) * 8) / 8
+        floating = "float" in dtype
+        yield Sample(x, getattr(tf, dtype)).but(grad=floating and dtype[-2:] in ("32", "64"), note=dtype)
+    yield Sample(np.asarray(2.75), None)
+
+
+@maker("contiguous_copy", "clone")
+def copies(rng):
+    for shape in (2, 3), (), (0, 2), (2, 1, 2, 3):
+        yield Sample(np.asarray(rng.standard_normal(shape)))
+
+
+@maker("assign", "zero_gradient")
+def records(rng):
+    """They stand in graphs only: `copy_` and random fills put them there (tests/core, tests/ops)."""
+    yield Sample(np.zeros((2, 3))).but(grad=False)
+
+
+@maker("is_floating_point")
+def is_floating_point(rng):
+    yield Sample(rng.standard_normal(3)).but(grad=False)

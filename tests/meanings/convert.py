@@ -1,0 +1,28 @@
+"""Meanings of casts and copies."""
+
+from oracle import Typed, meaning
+from samples import FLOATS, rounded
+
+
+@meaning("cast", ulps=0)
+def cast(x, dtype):
+    if dtype is None:
+        return x
+    if dtype.name in FLOATS:
+        return Typed(rounded(x, dtype.name), dtype.name)
+    return x.astype(dtype.name)
+
+
+@meaning("contiguous_copy", "clone", ulps=0)
+def copy(x):
+    return x
+
+
+@meaning("assign", "zero_gradient")
+def records(x):
+    return None
+
+
+@meaning("is_floating_point")
+def is_floating_point(x):
+    return x.dtype.kind == "f"

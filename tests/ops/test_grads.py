@@ -1,0 +1,87 @@
+"""Gradients of order 1 and 2 of every subject against finite differences, in float64."""
+
+import gradients
+import numpy as np
+import pytest
+import samples
+import tinyfin as tf
+from tinyfin.ops import table
+
+SUBJECTS = samples.subjects()
+CONSTANT = {"check_not_nan", "check_unit_interval", "share_max", "floor_divide", "trunc_divide", "digamma",
+            "zero_gradient", "assign"}
+"""Rows whose floating results have no derivative: nothing may be recorded."""
+FIRST_ONLY = {"lgamma": "digamma's derivative is not built"}
+"""Subjects whose second derivative must be refused with an error, and why."""
+
+
+def graded(name):
+    """The samples that can be differentiated."""
+    row = table.TABLE.get(name)
+    if row is not None and (row.mutates or not set(row.dtypes) & set("fany")):
+        return []
+    return [s for s in samples.samples_of(name) if s.grad]
+
+
+def floating(name, sample):
+    """Whether the call has floating results for float64 arrays."""
+    problem = gradients.Problem(SUBJECTS[name], sample)
+    return bool(problem.variables) and bool(problem.numbers(problem.values()))
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_first_order(name, rng):
+    wrong = []
+    for sample in graded(name):
+        problem = gradients.first_order(SUBJECTS[name], sample, rng)
+        if name in CONSTANT and problem == "nothing was recorded":
+            problem = None
+        elif name in CONSTANT and floating(name, sample):
+            problem = problem or "it is constant, but was recorded"
+        if problem:
+            wrong.append(f"{name}{sample}: {problem}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [n for n in SUBJECTS if n not in CONSTANT])
+def test_second_order(name, rng):
+    wrong = []
+    for sample in graded(name):
+        if name in FIRST_ONLY:
+            with pytest.raises(NotImplementedError, match=FIRST_ONLY[name].split("'")[0]):
+                gradients.second_order(SUBJECTS[name], sample, rng)
+            continue
+        problem = gradients.second_order(SUBJECTS[name], sample, rng)
+        if problem:
+            wrong.append(f"{name}{sample}: {problem}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_recording_needs_a_reason(name):
+    """No history where no input asks for it, under no_grad, and for integer results."""
+    for sample in graded(name)[:3]:
+        args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, "float64"))
+        for y in samples.flat(SUBJECTS[name](*args, **kwargs)):
+            assert not y.requires_grad and y.grad_fn is None
+        args, kwargs = samples.mapped(
+            sample, lambda a: samples.tensor(a, "float64", requires_grad=a.dtype == np.float64))
+        for y in samples.flat(SUBJECTS[name](*args, **kwargs)):
+            assert y.is_floating_point() or not y.requires_grad
+        with tf.no_grad():
+            for y in samples.flat(SUBJECTS[name](*args, **kwargs)):
+                assert not y.requires_grad or any(y is a for a in args)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_inputs_are_left_alone(name):
+    """No call but one that says so writes its inputs, in values or version."""
+    row = table.TABLE.get(name)
+    for sample in samples.samples_of(name):
+        args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, "float32"))
+        written = set(row.mutates) if row is not None else set()
+        held = [t for i, a in enumerate(args) if row is None or i >= len(row.arg_names) or row.arg_names[i] not in written
+                for t in samples.flat(a)] + samples.flat(list(kwargs.values()))
+        before = [(samples.bits(t), t._version) for t in held]
+        SUBJECTS[name](*args, **kwargs)
+        assert [(samples.bits(t), t._version) for t in held] == before, f"{name}{sample} changed an input"

@@ -1,0 +1,71 @@
+"""Schedules with a rule of one line, against PyTorch."""
+
+import pytest
+from nn import examples
+from optim import schedules
+
+import tinyfin as tf
+
+CLOSED = [
+    lambda m, o: m.StepLR(o, 7),
+    lambda m, o: m.StepLR(o, step_size=1, gamma=0.9),
+    lambda m, o: m.MultiStepLR(o, [5, 20, 40]),
+    lambda m, o: m.MultiStepLR(o, [30, 10, 10], gamma=0.5),
+    lambda m, o: m.ConstantLR(o),
+    lambda m, o: m.ConstantLR(o, factor=0.2, total_iters=17),
+    lambda m, o: m.LinearLR(o),
+    lambda m, o: m.LinearLR(o, 0.1, 0.7, total_iters=31),
+    lambda m, o: m.LinearLR(o, 1.0, 0.0, total_iters=20),
+    lambda m, o: m.ExponentialLR(o, 0.93),
+    lambda m, o: m.PolynomialLR(o),
+    lambda m, o: m.PolynomialLR(o, total_iters=44, power=2.5),
+]
+OPEN = [
+    lambda m, o: m.LambdaLR(o, lambda e: 0.95**e),
+    lambda m, o: m.LambdaLR(o, [lambda e: 1 / (1 + e), lambda e: 0.5 + 0.1 * (e % 3)]),
+    lambda m, o: m.MultiplicativeLR(o, lambda e: 0.9 if e % 2 else 1.05),
+]
+
+
+@pytest.mark.parametrize("make", CLOSED + OPEN)
+def test_rates(make):
+    schedules.check(make)
+
+
+@pytest.mark.parametrize("make", CLOSED)
+def test_jumps(make):
+    schedules.check_closed(make)
+
+
+def test_functions_stay_out_of_the_state():
+    class Rule:
+        def __init__(self, base):
+            self.base = base
+
+        def __call__(self, epoch):
+            return self.base**epoch
+
+    make = tf.optim.lr_scheduler.LambdaLR
+    state = make(schedules.optimizer(tf), [Rule(0.5), lambda e: 1.0]).state_dict()
+    assert state["lr_lambdas"] == [{"base": 0.5}, None]
+    other = make(schedules.optimizer(tf), [Rule(0.9), lambda e: 1.0])
+    other.load_state_dict(state)
+    assert other.lr_lambdas[0].base == 0.5
+
+
+@pytest.mark.parametrize(
+    "make, error, text",
+    [
+        (lambda m, o: m.LambdaLR(o, [abs] * 3), ValueError, "lr_lambda has 3"),
+        (lambda m, o: m.LambdaLR(o, 0.5), TypeError, "expected a function"),
+        (lambda m, o: m.ConstantLR(o, 1.5), ValueError, "factor is 1.5"),
+        (lambda m, o: m.LinearLR(o, 0), ValueError, "start_factor is 0"),
+        (lambda m, o: m.LinearLR(o, 0.5, 2), ValueError, "end_factor is 2"),
+    ],
+)
+def test_errors(make, error, text):
+    schedules.fails(make, error, text)
+
+
+def test_examples():
+    examples.run("tinyfin.optim.lr_scheduler.decay")

@@ -1,0 +1,29 @@
+"""Fresh leaves for a transformation, and results that forget them.
+
+The recorded graph has no levels: a transformation differentiates with respect to leaves of its own,
+and what it returns keeps its history only where an outer differentiation can ask for it.
+"""
+
+from __future__ import annotations
+
+from tinyfin.autograd.engine import reaches_beyond
+from tinyfin.core import tensor
+from tinyfin.ops.row import F
+
+Tensor = tensor.Tensor
+
+
+def fresh(x: Tensor, outer: bool) -> Tensor:
+    """A tensor over x's bytes to differentiate by: a node of its own over x's history, or a leaf.
+
+    Args:
+        outer: whether recording was on outside, so that x's own history counts.
+    """
+    if outer and x.requires_grad:
+        return F.alias(x)
+    return tensor.twin(x).requires_grad_()
+
+
+def released(results: list, inner: set) -> list:
+    """Results without the history that leads to inner leaves only; None stays."""
+    return [r if r is None or not r.requires_grad or reaches_beyond([r], inner) else tensor.twin(r) for r in results]

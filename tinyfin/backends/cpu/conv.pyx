@@ -1,0 +1,505 @@
+"""Convolutions in one, two and three dimensions, and their two gradients, as implicit products.
+
+y: an element's chain runs over (channel, row, column) of the kernel; positions in the padding are
++0 and take part. gx: over (channel of y, row, column), of those taps that reach an output. gw: over
+(image, row, column) of y; padding takes part. The bias is added after the chain.
+"""
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from tinyfin.backends.cpu.conv_job cimport *
+from tinyfin.backends.cpu.conv_shape cimport *
+from tinyfin.backends.cpu.gemm cimport *
+from tinyfin.backends.cpu.gemm_loops cimport *
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.core.abi cimport *
+from tinyfin.core.infer cimport kernel_capsule
+
+
+cdef bint takes(const tf_view *a, const tf_view *b) noexcept nogil:
+    return TF_F16 <= a.dtype <= TF_F64 and b.dtype == a.dtype
+
+
+cdef bint readable(const Shape *s, const tf_view *v) noexcept nogil:
+    """Whether runs of v need no copy: accumulators, dense along the last axis."""
+    return s.own and (v.strides[v.ndim - 1] == 1 or v.shape[v.ndim - 1] == 1)
+
+
+cdef struct Room:
+    # scratch of one call, pushed at once
+    char *base
+    char *next
+    int64_t bytes
+
+
+cdef int enter(Room *r, int64_t bytes, tf_call *call) noexcept nogil:
+    r.bytes = call.detail[0] = bytes + 8 * 64
+    r.base = r.next = <char *>scratch_push(r.bytes)
+    return TF_ENOMEM if r.base == NULL else TF_OK
+
+
+cdef void weights(Job *q, const tf_view *w, Room *r) noexcept nogil:
+    """w where it lies, or a dense copy as accumulators."""
+    cdef const Shape *s = q.s
+    q.w, q.w_dtype = w.data, s.dtype
+    if not w.flags & TF_CONTIGUOUS:
+        q.w, q.w_dtype = carve(&r.next, w.size * s.kind.itemsize), TF_F64 if s.dtype == TF_F64 else TF_F32
+        spread(w, s, <char *>q.w)
+
+
+cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y, const Phases *f,
+                 tf_call *call) noexcept nogil:
+    """y in chunks of images; q knows the shape."""
+    cdef const Shape *s = q.s
+    cdef int64_t item = s.kind.itemsize, i = 0, plane, images
+    cdef bint here = readable(s, x) and q.m > s.kind.mr and s.taps == 1 and f.plane == s.places == s.area
+    cdef bint lines = not here and by_lines(s, q.m, s.out[2])
+    cdef int64_t step[3]
+    cdef int64_t *off
+    cdef Copy copy
+    cdef Room r
+    cdef int rc = TF_OK
+    images = s.n if here else chunk_of(s.n, s.c * f.plane)
+    plane = x.strides[1] if here else f.plane
+    if enter(&r, q.k * 8 + w.size * item + s.o * item + (0 if here else (images * s.c * plane + SLACK) * item)
+             + (panel_bytes(q) * s.groups if lines else 0), call):
+        return TF_ENOMEM
+    q.off = off = <int64_t *>carve(&r.next, q.k * 8)
+    for i in range(q.k):
+        off[i] = i // s.taps * plane + (0 if here else tap_offset(s, f, i % s.taps))
+    weights(q, w, &r)
+    if bias != NULL:
+        q.bias = carve(&r.next, s.o * item)
+        s.kind.widen(s.dtype, bias.data, bias.strides[0], s.o, <void *>q.bias)
+    if lines:
+        q.panels = carve(&r.next, panel_bytes(q) * s.groups)
+    three(&x.strides[2], x.ndim - 2, 0, step)
+    dense_steps(s.out, q.cols.dst + 1)
+    columns(&q.cols, s.out, &step[0] if here else &f.step[0])
+    q.cols.src[0], q.cols.dst[0] = x.strides[0] if here else s.c * plane, s.o * s.places
+    q.src_group = s.cg * plane
+    copy_of(&copy, s, f, x, r.next)
+    i = 0
+    while i < s.n and rc == TF_OK:
+        q.cols.count[0] = min(images, s.n - i)
+        if not here:
+            copy_images(&copy, i, q.cols.count[0])
+        q.src = x.data if here else copy.to
+        q.y = y.data + i * s.o * s.places * tf_itemsize[s.dtype]
+        rc = run_job(q)
+        i += images
+    scratch_pop(r.bytes)
+    return rc
+
+
+cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
+              const tf_attrs *at, tf_call *call) noexcept nogil:
+    """x, w, bias?"""
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef const tf_view *bias = inputs[2] if n > 2 and not inputs[2].flags & TF_ABSENT else NULL
+    cdef tf_view *y = outputs[0]
+    cdef Shape s
+    cdef Phases f
+    cdef Job q
+    if not takes(x, w):
+        return TF_EUNSUPPORTED
+    if y.size == 0:
+        return TF_OK
+    describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &y.shape[2], at)
+    channels(&s, x.shape[0], x.shape[1], w.shape[0])
+    phases_of(&s, &f)
+    memset(&q, 0, sizeof(Job))
+    q.s, q.m, q.k, q.w_step, q.w_group = &s, s.og, s.cg * s.taps, s.cg * s.taps, s.og * s.cg * s.taps
+    q.y_group, q.y_row = s.og * s.places, s.places
+    return forward(&q, x, w, bias, y, &f, call)
+
+
+cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
+    """w as accumulators [channel of y][tap][channel of x], so that panels are packed by dense moves."""
+    cdef char *to = carve(&r.next, (w.size + SLACK) * s.kind.itemsize)
+    cdef char *at = to
+    cdef int64_t o
+    cdef int64_t i[3]
+    cdef int64_t ws[3]
+    three(&w.strides[2], w.ndim - 2, 0, ws)
+    for o in range(s.o):
+        for i[0] in range(s.kernel[0]):
+            for i[1] in range(s.kernel[1]):
+                for i[2] in range(s.kernel[2]):
+                    s.kind.widen(s.dtype, w.data + (o * w.strides[0] + i[0] * ws[0] + i[1] * ws[1] + i[2] * ws[2])
+                                 * tf_itemsize[s.dtype], w.strides[1], s.cg, at)
+                    at += s.cg * s.kind.itemsize
+    return to
+
+
+# Gradient of x. Positions of x that the same taps reach form a class: in each dimension an
+# arithmetic progression. A class is a product without holes, whatever stride and padding are.
+
+cdef struct Class:
+    int64_t start, count              # positions start + t * stride
+    int64_t tap, taps                 # first tap, and how many, a gap apart
+    int64_t at                        # the output that the first tap reaches from the first position
+
+
+cdef int64_t tap_gap(const Shape *s, int d) noexcept nogil:
+    return s.stride[d] // gcd(s.stride[d], s.dil[d])
+
+
+cdef int64_t class_at(const Shape *s, int d, int64_t residue, int64_t first, int64_t t, Class *c) noexcept nogil:
+    """The class of position residue + t * stride; returns the t where it ends."""
+    cdef int64_t r = first, gap = tap_gap(s, d), at, next = (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
+    c.start, c.taps = residue + t * s.stride[d], 0
+    while r < s.kernel[d]:
+        at = (residue + s.pad[d] - r * s.dil[d]) // s.stride[d] + t
+        if 0 <= at < s.out[d]:
+            if c.taps == 0:
+                c.tap, c.at = r, at
+            c.taps += 1
+            next = min(next, t + s.out[d] - at)       # here the tap leaves
+        elif at < 0:
+            next = min(next, t - at)                  # here it comes in
+        r += gap
+    c.count = next - t
+    return next
+
+
+cdef int classes_of(const Shape *s, int d, Class *to) noexcept nogil:
+    """Classes of dimension d that some tap reaches, 2 * kernel + stride at most."""
+    cdef int64_t residue, first, t, stop, tries = min(tap_gap(s, d), s.kernel[d])
+    cdef int n = 0
+    for residue in range(min(s.stride[d], s.size[d])):
+        first = 0
+        while first < tries and (residue + s.pad[d] - first * s.dil[d]) % s.stride[d]:
+            first += 1
+        if first == tries:
+            continue
+        stop = (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
+        t = 0
+        while t < stop:
+            t = class_at(s, d, residue, first, t, &to[n])
+            n += to[n].taps > 0
+    return n
+
+
+cdef void class_job(Job *q, const Class *const *c, const int64_t *step, int64_t plane, int64_t *off,
+                    int64_t *w_off) noexcept nogil:
+    """Offsets and columns of one class; step and plane are those of g."""
+    cdef const Shape *s = q.s
+    cdef int64_t count[3]
+    cdef int64_t x_step[3]
+    cdef int64_t i[3]
+    cdef int64_t o, at, tap, n = 0
+    cdef int d
+    dense_steps(s.size, x_step)
+    q.cols.base = 0
+    for d in range(3):
+        count[d] = c[d].count
+        q.cols.dst[1 + d] = x_step[d] * s.stride[d]
+        q.cols.base += c[d].start * x_step[d]
+    columns(&q.cols, count, step)
+    for o in range(s.og):
+        for i[0] in range(c[0].taps):
+            for i[1] in range(c[1].taps):
+                for i[2] in range(c[2].taps):
+                    at, tap = o * plane, 0
+                    for d in range(3):
+                        at += (c[d].at - i[d] * tap_gap(s, d) * s.dil[d] // s.stride[d]) * step[d]
+                        tap = tap * s.kernel[d] + c[d].tap + i[d] * tap_gap(s, d)
+                    off[n], w_off[n] = at, (o * s.taps + tap) * s.cg
+                    n += 1
+    q.k = n
+
+
+cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call) noexcept nogil:
+    """gx in chunks of images, class by class; x is zero already where no tap reaches."""
+    cdef const Shape *s = q.s
+    cdef Shape flat = s[0]
+    cdef Phases f
+    cdef Class *list[3]
+    cdef const Class *c[3]
+    cdef int count[3]
+    cdef int64_t step[3]
+    cdef int64_t item = s.kind.itemsize, i = 0, plane, images, k = s.og * s.taps, bytes = 0, j
+    cdef bint lines = by_lines(s, q.m, s.size[2] // s.stride[2]), here = readable(s, g) and not lines
+    cdef int64_t *off
+    cdef int64_t *w_off
+    cdef Copy copy
+    cdef Room r
+    cdef int d, rc = TF_OK
+    for d in range(3):
+        flat.size[d], flat.kernel[d], flat.stride[d], flat.pad[d], flat.dil[d] = s.out[d], 1, 1, 0, 1
+        bytes += (2 * s.kernel[d] + s.stride[d]) * sizeof(Class)
+    phases_of(&flat, &f)
+    images = s.n if here else chunk_of(s.n, s.o * f.plane)
+    plane = g.strides[1] if here else f.plane
+    if enter(&r, bytes + k * 16 + (w.size + SLACK) * item + (0 if here else (images * s.o * plane + SLACK) * item)
+             + (panel_bytes(q) * s.groups if lines else 0), call):
+        return TF_ENOMEM
+    for d in range(3):
+        list[d] = <Class *>carve(&r.next, (2 * s.kernel[d] + s.stride[d]) * sizeof(Class))
+        count[d] = classes_of(s, d, list[d])
+    q.off = off = <int64_t *>carve(&r.next, k * 8)
+    q.w_off = w_off = <int64_t *>carve(&r.next, k * 8)
+    q.w, q.w_dtype = turned(w, s, &r), TF_F64 if s.dtype == TF_F64 else TF_F32
+    if lines:
+        q.panels = carve(&r.next, panel_bytes(q) * s.groups)
+    three(&g.strides[2], g.ndim - 2, 0, step)
+    if not here:
+        dense_steps(s.out, step)
+    q.cols.src[0], q.cols.dst[0], q.src_group = g.strides[0] if here else s.o * plane, s.c * s.area, s.og * plane
+    copy_of(&copy, &flat, &f, g, r.next)
+    while i < s.n and rc == TF_OK:
+        q.cols.count[0] = min(images, s.n - i)
+        if not here:
+            copy_images(&copy, i, q.cols.count[0])
+        q.src = g.data if here else copy.to
+        q.y = x.data + i * s.c * s.area * tf_itemsize[s.dtype]
+        for j in range(count[0] * count[1] * count[2]):
+            c[2] = &list[2][j % count[2]]
+            c[1] = &list[1][j // count[2] % count[1]]
+            c[0] = &list[0][j // count[2] // count[1]]
+            class_job(q, c, step, plane, off, w_off)
+            rc = rc or run_job(q)
+        i += images
+    scratch_pop(r.bytes)
+    return rc
+
+
+cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                         const tf_attrs *at, tf_call *call) noexcept nogil:
+    """g, w."""
+    cdef const tf_view *g = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef tf_view *x = outputs[0]
+    cdef Shape s
+    cdef Job q
+    if not takes(g, w):
+        return TF_EUNSUPPORTED
+    memset(x.data, 0, x.size * tf_itemsize[x.dtype])
+    if x.size == 0 or g.size == 0:
+        return TF_OK
+    describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
+    channels(&s, x.shape[0], x.shape[1], g.shape[1])
+    memset(&q, 0, sizeof(Job))
+    q.s, q.m, q.k, q.w_step, q.w_group = &s, s.cg, s.og * s.taps, 1, s.og * s.cg * s.taps
+    q.y_group, q.y_row = s.cg * s.area, s.area
+    return backward(&q, g, w, x, call)
+
+
+# Gradient of w. The chain runs over the positions of y; columns are (channel, tap).
+
+cdef enum:
+    RUNS = 512                        # positions of y in a block of k, at most
+
+
+cdef struct WeightGrad:
+    const Shape *s
+    Columns places                    # chain elements: in the copy of x (src) and in g (dst)
+    const char *g
+    const char *x
+    const int64_t *off                # of columns in the copy
+    int64_t plane, g_row, g_step      # of the copy; between rows and last positions of g
+    char *acc
+    char *lanes                       # accumulators of channel_task, or NULL
+    bint resume
+    int failed
+
+
+cdef struct WeightGroup:
+    const WeightGrad *q
+    int64_t g
+
+
+cdef void pack_g(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    """Channels of g as panels of A, run by run."""
+    cdef const WeightGroup *one = <const WeightGroup *>p.owner
+    cdef const WeightGrad *q = one.q
+    cdef int64_t src[2 * RUNS]
+    cdef int64_t at[RUNS]
+    cdef int64_t done = 0, mr = p.kind.mr, row = one.g * q.s.og + first, size = tf_itemsize[q.s.dtype]
+    cdef int n = runs_of(&q.places, k0, k, src, at), r
+    cdef char *d = <char *>dst
+    while done < count:
+        for r in range(n):
+            p.kind.pack(q.s.dtype, q.g + ((row + done) * q.g_row + at[r]) * size, q.g_row, q.g_step,
+                        min(mr, count - done), src[2 * r + 1], d, 0)
+            d += src[2 * r + 1] * mr * p.kind.itemsize
+        done += mr
+
+
+cdef void pack_x(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    """(channel, tap) columns as panels of B: squares of the copy, transposed."""
+    cdef const WeightGroup *one = <const WeightGroup *>p.owner
+    cdef const WeightGrad *q = one.q
+    cdef int64_t src[2 * RUNS]
+    cdef int64_t at[RUNS]
+    cdef const void *rows[64]
+    cdef int64_t done = 0, nr = p.kind.nr, item = p.kind.itemsize, i, some, group = one.g * q.s.cg * q.plane
+    cdef int n = runs_of(&q.places, k0, k, src, at), r
+    cdef char *d = <char *>dst
+    while done < count:
+        some = min(nr, count - done)
+        for r in range(n):
+            for i in range(some):
+                rows[i] = q.x + (group + q.off[first + done + i] + src[2 * r]) * item
+            p.kind.pack_rows(rows, some, src[2 * r + 1], d, 1, 1)
+            d += src[2 * r + 1] * nr * item
+        done += nr
+
+
+cdef int weight_group(const WeightGrad *q, int64_t g, bint alone) noexcept nogil:
+    cdef int64_t detail[4]
+    cdef WeightGroup one
+    cdef gemm p
+    one.q, one.g = q, g
+    p.kind, p.m, p.n, p.k = q.s.kind, q.s.og, q.s.cg * q.s.taps, total(&q.places)
+    p.pack_a, p.pack_b, p.finish, p.owner, p.resume = pack_g, pack_x, NULL, &one, q.resume
+    p.ldc = p.n
+    p.c = q.acc + g * p.m * p.n * p.kind.itemsize
+    return gemm_run(&p, alone, detail)
+
+
+cdef void weight_task(int64_t g, void *ctx) noexcept nogil:
+    cdef WeightGrad *q = <WeightGrad *>ctx
+    if weight_group(q, g, True):
+        q.failed = 1
+
+
+cdef void channel_task(int64_t t, void *ctx) noexcept nogil:
+    """One channel per group: each lane takes a group, for nr groups and all images of the chunk."""
+    cdef WeightGrad *q = <WeightGrad *>ctx
+    cdef const Shape *s = q.s
+    cdef const tf_gemm_kind *kind = s.kind
+    cdef int64_t nr = kind.nr, item = kind.itemsize, first = t * nr, some = min(nr, s.groups - first), i, o, r
+    cdef int64_t per = s.places, n, size = tf_itemsize[s.dtype], bytes = (q.plane + per) * nr * item + per * 24
+    cdef char *room = <char *>scratch_push(bytes)
+    cdef char *x = room
+    cdef char *g = x + q.plane * nr * item
+    cdef int64_t *src = <int64_t *>(g + per * nr * item)
+    cdef int64_t *at = src + 2 * per
+    cdef const void *rows[64]
+    cdef char *d
+    if room == NULL:
+        q.failed = 1
+        return
+    for i in range(q.places.count[0]):
+        n = runs_of(&q.places, i * per, per, src, at)
+        for r in range(some):
+            rows[r] = q.x + (i * s.c + first + r) * q.plane * item
+        kind.pack_rows(rows, some, q.plane, x, 1, 1)
+        for r in range(n):
+            src[2 * r] -= i * q.places.src[0]
+        for o in range(s.og):
+            d = g
+            for r in range(n):
+                kind.pack(s.dtype, q.g + ((first * s.og + o) * q.g_row + at[r]) * size, s.og * q.g_row, q.g_step, some,
+                          src[2 * r + 1], d, 1)
+                d += src[2 * r + 1] * nr * item
+            kind.channelwise(g, x, q.off, s.taps, src, n, q.lanes + (t * s.og + o) * s.taps * nr * item)
+    scratch_pop(bytes)
+
+
+cdef void channels_out(const WeightGrad *q) noexcept nogil:
+    """Accumulators [block][o][tap][lane] as [group][o][tap]."""
+    cdef const Shape *s = q.s
+    cdef int64_t g, o, k, nr = s.kind.nr, item = s.kind.itemsize
+    cdef char *to = q.acc
+    for g in range(s.groups):
+        for o in range(s.og):
+            for k in range(s.taps):
+                memcpy(to, q.lanes + (((g // nr * s.og + o) * s.taps + k) * nr + g % nr) * item, item)
+                to += item
+
+
+cdef int64_t lane_bytes(const Shape *s) noexcept nogil:
+    """Accumulators of channel_task, where it pays."""
+    if s.cg != 1 or s.groups < s.kind.lanes // 2:
+        return 0
+    return (s.groups + s.kind.nr - 1) // s.kind.nr * s.kind.nr * s.og * s.taps * s.kind.itemsize
+
+
+cdef int weight_groups(WeightGrad *q) noexcept nogil:
+    """All groups, for the images of the chunk."""
+    cdef const Shape *s = q.s
+    cdef int64_t g
+    cdef int rc
+    if q.lanes != NULL:
+        parallel_for((s.groups + s.kind.nr - 1) // s.kind.nr, 1.0 * s.o * s.taps * total(&q.places), channel_task, q)
+        return TF_ENOMEM if q.failed else TF_OK
+    if s.groups >= 4:
+        parallel_for(s.groups, s.kind.fma_ns * s.o * s.cg * s.taps * total(&q.places), weight_task, q)
+        return TF_ENOMEM if q.failed else TF_OK
+    for g in range(s.groups):
+        rc = weight_group(q, g, False)
+        if rc:
+            return rc
+    return TF_OK
+
+
+cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                          const tf_attrs *at, tf_call *call) noexcept nogil:
+    """g, x."""
+    cdef const tf_view *g = inputs[0]
+    cdef const tf_view *x = inputs[1]
+    cdef tf_view *w = outputs[0]
+    cdef Shape s
+    cdef Phases f
+    cdef WeightGrad q
+    if not takes(g, x):
+        return TF_EUNSUPPORTED
+    memset(w.data, 0, w.size * tf_itemsize[w.dtype])
+    if w.size == 0 or g.size == 0:
+        return TF_OK
+    describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
+    channels(&s, x.shape[0], x.shape[1], g.shape[1])
+    phases_of(&s, &f)
+    memset(&q, 0, sizeof(WeightGrad))
+    q.s, q.plane, q.g_row, q.g_step = &s, f.plane, g.strides[1], g.strides[g.ndim - 1]
+    return weight_chunks(&q, g, x, w, &f, call)
+
+
+cdef int weight_chunks(WeightGrad *q, const tf_view *g, const tf_view *x, tf_view *w, const Phases *f,
+                       tf_call *call) noexcept nogil:
+    """gw in chunks of images: each goes on where the last one stopped."""
+    cdef const Shape *s = q.s
+    cdef int64_t images = chunk_of(s.n, s.c * f.plane), item = s.kind.itemsize, i, cols = s.cg * s.taps
+    cdef int64_t *off
+    cdef Copy copy
+    cdef Room r
+    cdef int rc = TF_OK
+    if enter(&r, cols * 8 + (0 if s.own else w.size * item) + lane_bytes(s) + (images * s.c * f.plane + SLACK) * item,
+             call):
+        return TF_ENOMEM
+    q.off = off = <int64_t *>carve(&r.next, cols * 8)
+    for i in range(cols):
+        off[i] = i // s.taps * f.plane + tap_offset(s, f, i % s.taps)
+    q.acc = w.data if s.own else carve(&r.next, w.size * item)
+    if lane_bytes(s):
+        q.lanes = carve(&r.next, lane_bytes(s))
+        memset(q.lanes, 0, lane_bytes(s))
+    three(&g.strides[2], g.ndim - 2, 0, q.places.dst + 1)
+    columns(&q.places, s.out, f.step)
+    q.places.src[0], q.places.dst[0] = s.c * f.plane, g.strides[0]
+    copy_of(&copy, s, f, x, r.next)
+    q.x = copy.to
+    i = 0
+    while i < s.n and rc == TF_OK:
+        q.places.count[0] = min(images, s.n - i)
+        copy_images(&copy, i, q.places.count[0])
+        q.g = g.data + i * g.strides[0] * tf_itemsize[s.dtype]
+        rc = weight_groups(q)
+        q.resume = True
+        i += images
+    if q.lanes != NULL:
+        channels_out(q)
+    if not s.own:
+        s.kind.narrow(s.dtype, q.acc, w.size, w.data, 1)
+    scratch_pop(r.bytes)
+    return rc
+
+
+KERNELS = {
+    "conv": kernel_capsule(conv), "conv_grad_input": kernel_capsule(conv_grad_input),
+    "conv_grad_weight": kernel_capsule(conv_grad_weight),
+}

@@ -1,0 +1,183 @@
+"""Geometry of convolutions: sizes, padded copies, columns of a product as runs of positions.
+
+One, two and three spatial dimensions are treated as three; those that are missing come first and
+have size one. `Shape` describes y = conv(x, w) for all three products made of x, w and y.
+"""
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from tinyfin.backends.cpu.gemm cimport gemm_kind
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.core.abi cimport *
+
+
+cdef struct Shape:
+    const tf_gemm_kind *kind
+    int dtype
+    bint own                          # elements are accumulators
+    int64_t n, c, o, groups, cg, og   # images, channels of x and of y, also per group
+    int64_t size[3]                   # spatial sizes of x
+    int64_t kernel[3]
+    int64_t out[3]                    # spatial sizes of y
+    int64_t stride[3]
+    int64_t pad[3]
+    int64_t dil[3]
+    int64_t area, taps, places        # elements of a plane of x, of w, of y
+
+
+cdef struct Columns:
+    # columns j = (image, position) of a product, in row-major order
+    int64_t count[4]                  # images, then positions in each dimension
+    int64_t src[4]                    # elements from one to the next in the source; src[3] == 1
+    int64_t dst[4]                    # and in the result
+    int64_t base                      # of the first column in the result
+
+
+cdef inline void three(const int64_t *values, int nd, int64_t fill, int64_t *to) noexcept nogil:
+    """nd values as the last of three."""
+    cdef int i
+    for i in range(3):
+        to[i] = values[i - (3 - nd)] if i >= 3 - nd else fill
+
+
+cdef inline int64_t volume(const int64_t *v) noexcept nogil:
+    return v[0] * v[1] * v[2]
+
+
+cdef inline void describe(Shape *s, int nd, int dtype, const int64_t *size, const int64_t *kernel,
+                          const int64_t *out, const tf_attrs *at) noexcept nogil:
+    """Spatial sizes, and the attributes stride, padding, dilation, groups."""
+    s.kind, s.dtype = gemm_kind(dtype), dtype
+    s.own = dtype == TF_F32 or dtype == TF_F64
+    three(size, nd, 1, s.size)
+    three(kernel, nd, 1, s.kernel)
+    three(out, nd, 1, s.out)
+    three(&at.i[0], nd, 1, s.stride)
+    three(&at.i[3], nd, 0, s.pad)
+    three(&at.i[6], nd, 1, s.dil)
+    s.groups = at.i[9]
+    s.area, s.taps, s.places = volume(s.size), volume(s.kernel), volume(s.out)
+
+
+cdef inline void channels(Shape *s, int64_t n, int64_t c, int64_t o) noexcept nogil:
+    s.n, s.c, s.o, s.cg, s.og = n, c, o, c // s.groups, o // s.groups
+
+
+cdef inline void dense_steps(const int64_t *size, int64_t *to) noexcept nogil:
+    """Row-major steps of three sizes."""
+    to[0], to[1], to[2] = size[1] * size[2], size[2], 1
+
+
+cdef inline void columns(Columns *c, const int64_t *count, const int64_t *src) noexcept nogil:
+    """Positions of one image, with their steps in the source; dst is there already. Merges axes."""
+    cdef int d
+    for d in range(3):
+        c.count[1 + d], c.src[1 + d] = count[d], src[d]
+    c.src[3] = 1
+    for d in range(2, 0, -1):
+        if c.src[d] == c.count[3] and c.dst[d] == c.count[3] * c.dst[3]:
+            c.count[3] *= c.count[d]
+            c.count[d] = 1
+        elif c.count[d] != 1:
+            break
+
+
+cdef inline int64_t total(const Columns *c) noexcept nogil:
+    return c.count[0] * c.count[1] * c.count[2] * c.count[3]
+
+
+cdef inline int runs_of(const Columns *c, int64_t j, int64_t n, int64_t *src, int64_t *dst) noexcept nogil:
+    """Columns j to j + n as runs: (start, length) pairs in the source, starts in the result."""
+    cdef int64_t t3 = j % c.count[3], t2, t1, t0, some
+    cdef int r = 0
+    j //= c.count[3]
+    t2 = j % c.count[2]
+    j //= c.count[2]
+    t1 = j % c.count[1]
+    t0 = j // c.count[1]
+    while n > 0:
+        some = min(n, c.count[3] - t3)
+        src[2 * r] = t0 * c.src[0] + t1 * c.src[1] + t2 * c.src[2] + t3
+        src[2 * r + 1] = some
+        dst[r] = c.base + t0 * c.dst[0] + t1 * c.dst[1] + t2 * c.dst[2] + t3 * c.dst[3]
+        r += 1
+        n -= some
+        t3 = 0
+        t2 += 1
+        if t2 == c.count[2]:
+            t2 = 0
+            t1 += 1
+            if t1 == c.count[1]:
+                t1 = 0
+                t0 += 1
+    return r
+
+
+# Padded copies. With a stride, positions of x that lie a whole number of strides apart become
+# neighbours: a plane is split into phases, each tap reads one of them, and columns are dense.
+
+cdef struct Phases:
+    int64_t used[3]                   # phases per dimension, gap apart
+    int64_t gap[3]
+    int64_t size[3]                   # positions of one phase
+    int64_t step[3]                   # elements from one output position to the next
+    int64_t plane                     # elements of all phases
+
+
+cdef inline int64_t gcd(int64_t a, int64_t b) noexcept nogil:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+cdef inline void phases_of(const Shape *s, Phases *f) noexcept nogil:
+    """Tap r reads phase r * dilation mod stride, a multiple of their common divisor."""
+    cdef int d
+    for d in range(3):
+        f.gap[d] = gcd(s.stride[d], s.dil[d])
+        f.used[d] = s.stride[d] // f.gap[d] if s.kernel[d] > 1 else 1
+        f.size[d] = s.out[d] + (s.kernel[d] - 1) * s.dil[d] // s.stride[d]
+    f.step[0], f.step[1], f.step[2] = f.size[1] * f.size[2], f.size[2], 1
+    f.plane = volume(f.used) * volume(f.size)
+
+
+cdef inline int64_t tap_offset(const Shape *s, const Phases *f, int64_t tap) noexcept nogil:
+    """Where in a plane the tap reads for output position zero."""
+    cdef int64_t r[3]
+    cdef int64_t phase = 0, at = 0
+    cdef int d
+    r[2] = tap % s.kernel[2]
+    r[1] = tap // s.kernel[2] % s.kernel[1]
+    r[0] = tap // s.kernel[2] // s.kernel[1]
+    for d in range(3):
+        phase = phase * f.used[d] + r[d] * s.dil[d] % s.stride[d] // f.gap[d]
+        at = at * f.size[d] + r[d] * s.dil[d] // s.stride[d]
+    return phase * volume(f.size) + at
+
+
+cdef inline void fill_row(const Shape *s, const Phases *f, int64_t phase, const char *x, int64_t step,
+                          char *to) noexcept nogil:
+    """One row of a phase: zeros where it lies outside x."""
+    cdef int64_t shift = phase * f.gap[2] - s.pad[2], first = 0, last
+    if shift < 0:
+        first = min((-shift + s.stride[2] - 1) // s.stride[2], f.size[2])
+    last = max(first, min(f.size[2], (s.size[2] - shift + s.stride[2] - 1) // s.stride[2]))
+    s.kind.fill(s.dtype, x + (first * s.stride[2] + shift) * step * tf_itemsize[s.dtype], s.stride[2] * step,
+                first, last - first, f.size[2] - last, to)
+
+
+cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs, char *to) noexcept nogil:
+    """The copy of one plane of x, whose strides are xs."""
+    cdef int64_t p0, p1, p2, q0, q1, i0, i1, row = f.size[2] * s.kind.itemsize
+    for p0 in range(f.used[0]):
+        for p1 in range(f.used[1]):
+            for p2 in range(f.used[2]):
+                for q0 in range(f.size[0]):
+                    i0 = q0 * s.stride[0] + p0 * f.gap[0] - s.pad[0]
+                    for q1 in range(f.size[1]):
+                        i1 = q1 * s.stride[1] + p1 * f.gap[1] - s.pad[1]
+                        if 0 <= i0 < s.size[0] and 0 <= i1 < s.size[1]:
+                            fill_row(s, f, p2, x + (i0 * xs[0] + i1 * xs[1]) * tf_itemsize[s.dtype], xs[2], to)
+                        else:
+                            memset(to, 0, row)
+                        to += row

@@ -1,0 +1,134 @@
+/* Template: what convolutions need beside tiles, for one accumulator type; follows gemm_pack.h. */
+
+/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other */
+static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count, void *dst) {
+  const T *end = (T *)dst + k * NR;
+  for (int64_t q = 0; q < k; q++) {
+    const T *s = (const T *)src + off[q];
+    T *d = (T *)dst + q * NR;
+    for (int r = 0; r < count; r++) {
+      const T *p = s + runs[2 * r];
+      const int64_t n = runs[2 * r + 1];
+      for (int64_t i = 0; i < n; i += L) {
+        V x = n - i < L ? LOAD_PART(p + i, (int)(n - i)) : LOAD(p + i);
+        if (d + i + L > end) STORE_PART(d + i, x, (int)(n - i < L ? n - i : L));
+        else STORE(d + i, x); /* lanes past the run are written over by what follows */
+      }
+      d += n;
+    }
+  }
+}
+
+/* A of an input gradient: element (i, q) at src + i * is + off[q] */
+static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k, void *dst) {
+  T *d = dst;
+  for (int64_t q = 0; q < k; q++, d += MR) {
+    const T *s = (const T *)src + off[q];
+    if (is == 1 && count == MR) {
+      memcpy(d, s, MR * sizeof(T));
+      continue;
+    }
+    for (int64_t i = 0; i < count; i++) d[i] = s[i * is];
+    for (int64_t i = count; i < MR; i++) d[i] = 0;
+  }
+}
+
+/* A of a few columns: element (i, q) at src + at[i] + off[q] */
+static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count, int64_t k, void *dst) {
+  T *d = dst;
+  for (int64_t q = 0; q < k; q++, d += MR) {
+    const T *s = (const T *)src + off[q];
+    for (int64_t i = 0; i < count; i++) d[i] = s[at[i]];
+  }
+}
+
+/* a row of a padded copy */
+static void NAME(fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after, void *dst) {
+  T *d = dst;
+  for (int64_t i = 0; i < before; i++) d[i] = 0;
+  NAME(widen)(dtype, src, stride, n, d + before);
+  for (int64_t i = 0; i < after; i++) d[before + n + i] = 0;
+}
+
+/* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
+static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
+                      const int64_t *places, int n) {
+  const int64_t size = tf_itemsize[p->dtype];
+  for (int64_t r = 0; r < rows; r++) {
+    const T *a = (const T *)acc + r * ld;
+    const V bias = SPLAT(p->bias ? ((const T *)p->bias)[r] : 0);
+    for (int k = 0; k < n; k++) {
+      const int64_t len = runs[2 * k + 1];
+      char *y = (char *)p->y + (places[k] + r * p->y_row) * size;
+      for (int64_t i = 0; i < len; i += L) {
+        const int some = len - i < L ? (int)(len - i) : L;
+        V x = LOAD(a + i);
+        if (p->bias) x += bias;
+        if (p->dtype == OWN && p->step == 1) {
+          if (some == L) STORE((T *)y + i, x);
+          else STORE_PART((T *)y + i, x, some);
+        } else {
+          T t[L];
+          STORE(t, x);
+          NAME(narrow)(p->dtype, t, some, y + i * p->step * size, p->step);
+        }
+      }
+      a += len;
+    }
+  }
+}
+
+/* tile_at for a B that lies far away, in no order that a prefetcher sees; off goes on for `more` */
+static void NAME(tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off, void *c,
+                           int64_t ldc, int rows, int cols, int load) {
+  enum { STEP = 32 };
+  for (int64_t q = 0; q == 0 || q < k; q += STEP) {
+    for (int64_t i = q + STEP; i < q + 2 * STEP && i < k + more; i++) {
+      __builtin_prefetch((const T *)b + off[i]);
+      __builtin_prefetch((const T *)b + off[i] + cols - 1);
+    }
+    NAME(tile_at)(k - q < STEP ? k - q : STEP, (const T *)a + q * MR, b, off + q, c, ldc, rows, cols, load || q);
+  }
+}
+
+/* lines of n columns, read from the source itself; y has unit stride */
+static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off, int64_t n,
+                        int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step) {
+  for (int64_t t = 0; t < count; t++) {
+    const T *s = (const T *)src + t * src_step;
+    T *c = (T *)y + t * y_step;
+    for (int64_t j = 0; j < n; j += NR) {
+      const int cols = (int)(n - j < NR ? n - j : NR);
+      for (int64_t i = 0; i < m; i += MR)
+        NAME(tile_at)(k, (const T *)panels + i * k, s + j, off, c + i * y_row + j, y_row,
+                      (int)(m - i < MR ? m - i : MR), cols, 0);
+    }
+  }
+}
+
+/* some taps of the gradient of w, each lane a channel of its own */
+TF_INLINE void NAME(taps)(const int taps, const T *g, const T *x, const int64_t *off, const int64_t *runs, int64_t n,
+                          T *out) {
+  V acc[9];
+  TF_EACH16(t, taps) acc[t] = LOAD(out + t * NR);
+  for (int64_t r = 0; r < n; r++) {
+    const T *p = x + runs[2 * r] * NR;
+    for (int64_t q = 0; q < runs[2 * r + 1]; q++, g += NR, p += NR) {
+      V v = LOAD(g);
+      TF_EACH16(t, taps) acc[t] = FMA(v, LOAD(p + off[t] * NR), acc[t]);
+    }
+  }
+  TF_EACH16(t, taps) STORE(out + t * NR, acc[t]);
+}
+
+static void NAME(channelwise)(const void *g_, const void *x_, const int64_t *off, int64_t taps, const int64_t *runs,
+                              int64_t n, void *acc_) {
+  for (int h = 0; h < NR; h += L) {
+    const T *g = (const T *)g_ + h, *x = (const T *)x_ + h;
+    T *acc = (T *)acc_ + h;
+    int64_t t = 0;
+    for (; t + 9 <= taps; t += 9) NAME(taps)(9, g, x, off + t, runs, n, acc + t * NR);
+    for (; t + 3 <= taps; t += 3) NAME(taps)(3, g, x, off + t, runs, n, acc + t * NR);
+    for (; t < taps; t++) NAME(taps)(1, g, x, off + t, runs, n, acc + t * NR);
+  }
+}

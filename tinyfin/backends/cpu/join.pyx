@@ -1,0 +1,188 @@
+"""Joining, padding and triangles: copies into parts of a row-major result."""
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from tinyfin.backends.cpu.isa cimport isa_table
+from tinyfin.backends.cpu.lines cimport (
+    Axes, copy_items, copy_view, fill_view, gather_run, offset, push, scatter_run)
+from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
+from tinyfin.backends.cpu.threads cimport parallel_for
+from tinyfin.core.abi cimport *
+from tinyfin.core.infer cimport kernel_capsule
+
+cdef enum:
+    LOWER, UPPER
+    PART = 512
+    TASK = 1 << 14      # elements of a task
+
+cdef const tf_reduce_table *CONVERT = <const tf_reduce_table *>isa_table(b"reduce")
+
+
+cdef void part_of(tf_view *part, const tf_view *whole, const int64_t *first,
+                  const int64_t *shape) noexcept nogil:
+    """The window of a tensor that begins at `first`."""
+    cdef int k
+    cdef int64_t size = 1, dense = 1
+    part[0] = whole[0]
+    part.flags = TF_CONTIGUOUS
+    for k in range(whole.ndim - 1, -1, -1):
+        part.shape[k] = shape[k]
+        part.data += first[k] * whole.strides[k] * tf_itemsize[whole.dtype]
+        size *= shape[k]
+        if shape[k] != 1 and whole.strides[k] != dense:
+            part.flags = 0
+        dense *= shape[k]
+    part.size = size
+
+
+cdef void convert_view(tf_view *y, const tf_view *x) noexcept nogil:
+    """x to y in y's dtype, which holds all values of x's (promotion), in this thread."""
+    cdef int64_t raw[PART]
+    cdef int64_t wide[PART]
+    cdef Axes ya, xa
+    cdef int64_t at = 0, n
+    cdef int k, acc = TF_ACC_F64 if y.dtype == TF_F64 else (TF_ACC_F32 if y.dtype >= TF_F16
+                                                            else TF_ACC_I64)
+    ya.nd = xa.nd = 0
+    for k in range(y.ndim):
+        push(&ya, y.shape[k], y.strides[k], 0, 0)
+        push(&xa, y.shape[k], x.strides[k], 0, 0)
+    while at < y.size:
+        n = min(<int64_t>PART, y.size - at)
+        gather_run(<char *>raw, x.data, &xa, at, n, tf_itemsize[x.dtype])
+        CONVERT.load[acc][x.dtype](wide, raw, n)
+        CONVERT.store[y.dtype](raw, wide, n)
+        scatter_run(y.data, <char *>raw, &ya, at, n, tf_itemsize[y.dtype])
+        at += n
+
+
+cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+             tf_call *call) noexcept nogil:
+    """*xs; dim."""
+    cdef tf_view *y = outputs[0]
+    cdef tf_view part
+    cdef int64_t first[8]
+    cdef int i, k, dim = <int>(at.i[0] + y.ndim if at.i[0] < 0 else at.i[0])
+    for k in range(8):
+        first[k] = 0
+    for i in range(n):
+        if inputs[i].size:
+            part_of(&part, y, first, inputs[i].shape)
+            if inputs[i].dtype == y.dtype:
+                copy_view(&part, inputs[i])
+            else:
+                convert_view(&part, inputs[i])
+        if inputs[i].ndim == y.ndim:
+            first[dim] += inputs[i].shape[dim]
+    return TF_OK
+
+
+# --------------------------------------------------------------- padding
+
+cdef void fill_border(tf_view *y, const int64_t *first, const int64_t *inner,
+                      const char *value) noexcept nogil:
+    """All of y but the inner window: axis by axis what lies before and after, within the window of
+    earlier axes."""
+    cdef tf_view part
+    cdef int64_t at[8]
+    cdef int64_t shape[8]
+    cdef int k
+    for k in range(y.ndim):
+        at[k], shape[k] = 0, y.shape[k]
+    for k in range(y.ndim):
+        at[k], shape[k] = 0, first[k]
+        part_of(&part, y, at, shape)
+        fill_view(&part, value)
+        at[k] = first[k] + inner[k]
+        shape[k] = y.shape[k] - at[k]
+        part_of(&part, y, at, shape)
+        fill_view(&part, value)
+        at[k], shape[k] = first[k], inner[k]
+
+
+cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at,
+                      tf_call *call) noexcept nogil:
+    """pad: count, then before and after of the last axis, ...; value."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef tf_view to, source
+    cdef int64_t into[8]
+    cdef int64_t begin[8]
+    cdef int64_t shape[8]
+    cdef int64_t wide, value
+    cdef int64_t before, after
+    cdef int k, d, acc = TF_ACC_F64 if y.dtype == TF_F64 else (TF_ACC_F32 if y.dtype >= TF_F16
+                                                               else TF_ACC_I64)
+    for d in range(x.ndim):
+        k = x.ndim - 1 - d
+        before = at.i[1 + 2 * k] if 2 * k < at.i[0] else 0
+        after = at.i[2 + 2 * k] if 2 * k < at.i[0] else 0
+        begin[d], into[d] = max(-before, 0), max(before, 0)
+        shape[d] = max(x.shape[d] + min(before, 0) + min(after, 0), 0)
+        if shape[d] == 0:           # cropped to nothing: all border
+            begin[d] = into[d] = 0
+    CONVERT.load[acc][TF_F64](&wide, &at.f[0], 1)
+    CONVERT.store[y.dtype](&value, &wide, 1)
+    fill_border(y, into, shape, <char *>&value)
+    part_of(&to, y, into, shape)
+    part_of(&source, x, begin, shape)
+    if to.size:
+        copy_view(&to, &source)
+    return TF_OK
+
+
+# --------------------------------------------------------------- triangles
+
+cdef struct Triangle:
+    Axes a                  # all axes but the last
+    const char *x
+    char *y
+    int64_t rows, cols, lines, xs, diagonal, group
+    int item
+    bint upper
+
+
+cdef void triangle_task(int64_t t, void *ctx) noexcept nogil:
+    cdef const Triangle *s = <const Triangle *>ctx
+    cdef int64_t r, cut
+    cdef const char *x
+    cdef char *y
+    for r in range(t * s.group, min(s.lines, (t + 1) * s.group)):
+        cut = r % s.rows + s.diagonal + (0 if s.upper else 1)      # first column of the upper part
+        cut = 0 if cut < 0 else min(cut, s.cols)
+        x, y = s.x + offset(&s.a, 0, r) * s.item, s.y + r * s.cols * s.item
+        if s.upper:
+            memset(y, 0, cut * s.item)
+            copy_items(y + cut * s.item, 1, x + cut * s.xs * s.item, s.xs, s.cols - cut, s.item)
+        else:
+            copy_items(y, 1, x, s.xs, cut, s.item)
+            memset(y + cut * s.item, 0, (s.cols - cut) * s.item)
+
+
+cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+                  tf_call *call) noexcept nogil:
+    """x; diagonal."""
+    cdef const tf_view *x = inputs[0]
+    cdef Triangle s
+    cdef int k
+    if x.size == 0:
+        return TF_OK
+    s.a.nd, s.upper = 0, <int><size_t>call.ctx == UPPER
+    s.rows, s.cols = x.shape[x.ndim - 2], x.shape[x.ndim - 1]
+    s.lines = x.size // s.cols
+    for k in range(x.ndim - 1):
+        push(&s.a, x.shape[k], x.strides[k], 0, 0)
+    s.x, s.y, s.item, s.xs = x.data, outputs[0].data, tf_itemsize[x.dtype], x.strides[x.ndim - 1]
+    s.diagonal = min(max(at.i[0], -s.rows), s.cols)
+    s.group = max(<int64_t>1, TASK // s.cols)
+    parallel_for((s.lines + s.group - 1) // s.group, 0.3 * <double>x.size, triangle_task, &s)
+    return TF_OK
+
+
+KERNELS = {
+    "cat": kernel_capsule(cat),
+    "pad_constant": kernel_capsule(pad_constant),
+    "tril": (kernel_capsule(triangle), LOWER),
+    "triu": (kernel_capsule(triangle), UPPER),
+}

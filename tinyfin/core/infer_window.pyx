@@ -1,0 +1,289 @@
+"""Shape rules of matrix products, convolutions and pooling."""
+from libc.stdint cimport int64_t
+
+from tinyfin.core.abi cimport *
+from tinyfin.core.dtype cimport category, dtype_object
+from tinyfin.core.infer cimport rule_capsule
+
+
+cdef tuple shape_of(const tf_view *v):
+    return tuple([v.shape[i] for i in range(v.ndim)])
+
+
+cdef int same_dtype(const tf_view *a, const tf_view *b, object name, str what_a, str what_b) except -1:
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{name}: {what_a} has dtype {dtype_object(a.dtype)}, {what_b} {dtype_object(b.dtype)}; "
+                           "expected the same")
+    return 0
+
+
+cdef int floating(const tf_view *x, object name, str what) except -1:
+    if category[x.dtype] != 2:
+        raise RuntimeError(f"{name}: {what} has dtype {dtype_object(x.dtype)}, expected floating point")
+    return 0
+
+
+# ---- products
+
+cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef const tf_view *a = inputs[0]
+    cdef const tf_view *b = inputs[1]
+    cdef tf_view *y = outputs[0]
+    cdef int na = a.ndim - 2, nb = b.ndim - 2, nd, i, d
+    cdef int64_t ka, kb, sa, sb
+    if a.ndim == 0 or b.ndim == 0:
+        raise RuntimeError(f"{name}: both arguments need at least one dimension, got {shape_of(a)} and {shape_of(b)}")
+    same_dtype(a, b, name, "input", "other")
+    if a.dtype == TF_BOOL:
+        raise RuntimeError(f"{name}: bool matrices have no product; cast them first")
+    ka, kb = a.shape[a.ndim - 1], b.shape[nb if nb >= 0 else 0]
+    if ka != kb:
+        raise RuntimeError(f"{name}: input is {shape_of(a)}, other is {shape_of(b)}: inner sizes {ka} and {kb} differ")
+    na, nb = max(na, 0) if a.ndim > 1 else 0, max(nb, 0) if b.ndim > 1 else 0
+    nd = max(na, nb)
+    for i in range(nd):
+        d = i - (nd - na)
+        sa = a.shape[d] if d >= 0 else 1
+        d = i - (nd - nb)
+        sb = b.shape[d] if d >= 0 else 1
+        if sa != sb and sa != 1 and sb != 1:
+            raise RuntimeError(f"{name}: input is {shape_of(a)}, other is {shape_of(b)}: batch sizes {sa} and {sb} "
+                               "do not broadcast")
+        y.shape[i] = sb if sa == 1 else sa
+    y.ndim = nd
+    if a.ndim > 1:
+        y.shape[y.ndim] = a.shape[a.ndim - 2]
+        y.ndim += 1
+    if b.ndim > 1:
+        y.shape[y.ndim] = b.shape[b.ndim - 1]
+        y.ndim += 1
+    y.dtype = a.dtype
+    return 0
+
+
+cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef const tf_view *b = inputs[2]
+    cdef tf_view *y = outputs[0]
+    if x.ndim == 0 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
+        raise RuntimeError(f"{name}: input is {shape_of(x)}, weight is {shape_of(w)}: expected (..., in) and (out, in)")
+    same_dtype(x, w, name, "input", "weight")
+    if not b.flags & TF_ABSENT:
+        same_dtype(x, b, name, "input", "bias")
+        if b.ndim != 1 or b.shape[0] != w.shape[0]:
+            raise RuntimeError(f"{name}: bias is {shape_of(b)}, expected ({w.shape[0]},)")
+    y.ndim, y.dtype = x.ndim, x.dtype
+    for i in range(x.ndim - 1):
+        y.shape[i] = x.shape[i]
+    y.shape[x.ndim - 1] = w.shape[0]
+    return 0
+
+
+# ---- convolution: stride, padding, dilation (three slots each), groups
+
+cdef int check_steps(const tf_attrs *at, int nd, object name) except -1:
+    cdef int i
+    for i in range(nd):
+        if at.i[i] <= 0:
+            raise RuntimeError(f"{name}: stride is {at.i[i]}, expected at least 1")
+        if at.i[3 + i] < 0:
+            raise RuntimeError(f"{name}: padding is {at.i[3 + i]}, expected at least 0")
+        if at.i[6 + i] <= 0:
+            raise RuntimeError(f"{name}: dilation is {at.i[6 + i]}, expected at least 1")
+    if at.i[9] <= 0:
+        raise RuntimeError(f"{name}: groups is {at.i[9]}, expected at least 1")
+    return 0
+
+
+cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef const tf_view *b = inputs[2]
+    cdef tf_view *y = outputs[0]
+    cdef int nd = x.ndim - 2, i
+    cdef int64_t room, reach
+    if nd < 1 or nd > 3 or w.ndim != x.ndim:
+        raise RuntimeError(f"{name}: input is {shape_of(x)}, weight is {shape_of(w)}: expected (N, C, ...) and "
+                           "(K, C / groups, ...) with one to three spatial dimensions")
+    floating(x, name, "input")
+    same_dtype(x, w, name, "input", "weight")
+    check_steps(at, nd, name)
+    if x.shape[1] != w.shape[1] * at.i[9]:
+        raise RuntimeError(f"{name}: weight is {shape_of(w)} and groups is {at.i[9]}: input has {x.shape[1]} channels, "
+                           f"expected {w.shape[1] * at.i[9]}")
+    if w.shape[0] % at.i[9]:
+        raise RuntimeError(f"{name}: weight is {shape_of(w)}: {w.shape[0]} output channels are not divisible by "
+                           f"groups {at.i[9]}")
+    if not b.flags & TF_ABSENT:
+        same_dtype(x, b, name, "input", "bias")
+        if b.ndim != 1 or b.shape[0] != w.shape[0]:
+            raise RuntimeError(f"{name}: bias is {shape_of(b)}, expected ({w.shape[0]},)")
+    y.ndim, y.dtype = x.ndim, x.dtype
+    y.shape[0], y.shape[1] = x.shape[0], w.shape[0]
+    for i in range(nd):
+        room = x.shape[2 + i] + 2 * at.i[3 + i]
+        reach = at.i[6 + i] * (w.shape[2 + i] - 1) + 1
+        if w.shape[2 + i] <= 0 or reach > room:
+            raise RuntimeError(f"{name}: kernel of reach {reach} in dimension {i} exceeds the padded input of size {room}")
+        y.shape[2 + i] = (room - reach) // at.i[i] + 1
+    return 0
+
+
+cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                         const tf_attrs *at, tf_call *call, object name) except -1:
+    """g, w; size: the spatial sizes of x."""
+    cdef const tf_view *g = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef tf_view *y = outputs[0]
+    cdef int nd = g.ndim - 2, i
+    cdef int64_t room
+    if nd < 1 or nd > 3 or w.ndim != g.ndim:
+        raise RuntimeError(f"{name}: input is {shape_of(g)}, weight is {shape_of(w)}: expected the same number of "
+                           "dimensions, three to five")
+    floating(g, name, "input")
+    same_dtype(g, w, name, "input", "weight")
+    check_steps(at, nd, name)
+    if g.shape[1] != w.shape[0]:
+        raise RuntimeError(f"{name}: input has {g.shape[1]} channels, weight {shape_of(w)} expects {w.shape[0]}")
+    if w.shape[0] % at.i[9]:
+        raise RuntimeError(f"{name}: {w.shape[0]} channels are not divisible by groups {at.i[9]}")
+    y.ndim, y.dtype = g.ndim, g.dtype
+    y.shape[0], y.shape[1] = g.shape[0], w.shape[1] * at.i[9]
+    for i in range(nd):
+        y.shape[2 + i] = at.i[10 + i]
+        room = at.i[10 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (w.shape[2 + i] - 1) - 1
+        if at.i[10 + i] < 0 or room < 0 or room // at.i[i] + 1 != g.shape[2 + i]:
+            raise RuntimeError(f"{name}: size {at.i[10 + i]} in dimension {i} does not belong to an output of size "
+                               f"{g.shape[2 + i]}")
+    return 0
+
+
+cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                          const tf_attrs *at, tf_call *call, object name) except -1:
+    """g, x; size: the spatial sizes of the kernel."""
+    cdef const tf_view *g = inputs[0]
+    cdef const tf_view *x = inputs[1]
+    cdef tf_view *y = outputs[0]
+    cdef int nd = x.ndim - 2, i
+    if nd < 1 or nd > 3 or g.ndim != x.ndim or g.shape[0] != x.shape[0]:
+        raise RuntimeError(f"{name}: g is {shape_of(g)}, x is {shape_of(x)}: they do not belong to one convolution")
+    same_dtype(g, x, name, "g", "x")
+    check_steps(at, nd, name)
+    if x.shape[1] % at.i[9] or g.shape[1] % at.i[9]:
+        raise RuntimeError(f"{name}: channels {x.shape[1]} and {g.shape[1]} are not divisible by groups {at.i[9]}")
+    y.ndim, y.dtype = x.ndim, x.dtype
+    y.shape[0], y.shape[1] = g.shape[1], x.shape[1] // at.i[9]
+    for i in range(nd):
+        y.shape[2 + i] = at.i[10 + i]
+        if at.i[10 + i] <= 0 or (x.shape[2 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (at.i[10 + i] - 1) - 1) // at.i[i] + 1 \
+                != g.shape[2 + i]:
+            raise RuntimeError(f"{name}: kernel size {at.i[10 + i]} in dimension {i} does not belong to {shape_of(g)} and "
+                               f"{shape_of(x)}")
+    return 0
+
+
+# ---- pooling: kernel, stride, padding [, dilation] (three slots each), ...
+
+cdef int64_t pooled(int64_t size, int64_t k, int64_t s, int64_t p, int64_t d, bint ceil, object name) except -1:
+    """The last window must start inside the input or its left padding."""
+    cdef int64_t room = size + 2 * p - d * (k - 1) - 1, n
+    if k <= 0 or s <= 0 or d <= 0 or p < 0:
+        raise RuntimeError(f"{name}: kernel {k}, stride {s}, dilation {d} and padding {p}: expected at least 1, 1, 1 and 0")
+    if 2 * p > k:
+        raise RuntimeError(f"{name}: padding is {p}, expected at most half of the kernel size {k}")
+    if room < 0:
+        raise RuntimeError(f"{name}: window of reach {d * (k - 1) + 1} exceeds the padded input of size {size + 2 * p}")
+    n = (room + (s - 1 if ceil else 0)) // s + 1
+    if ceil and (n - 1) * s >= size + p:
+        n -= 1
+    return n
+
+
+cdef int pool_start(const tf_view *x, int64_t nd, tf_view *y, object name) except -1:
+    cdef int i
+    if x.ndim < nd or nd < 1 or nd > 3:
+        raise RuntimeError(f"{name}: input is {shape_of(x)}, expected at least {nd} dimensions")
+    y.ndim, y.dtype = x.ndim, x.dtype
+    for i in range(x.ndim):
+        y.shape[i] = x.shape[i]
+    return x.ndim - <int>nd
+
+
+cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                  const tf_attrs *at, tf_call *call, object name) except -1:
+    """kernel, stride, padding, dilation, ceil_mode, nd; values and flat spatial indices."""
+    cdef int nd = <int>at.i[13], lead = pool_start(inputs[0], nd, outputs[0], name), i
+    floating(inputs[0], name, "input")
+    for i in range(nd):
+        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i], at.i[6 + i], at.i[9 + i],
+                                            at.i[12] != 0, name)
+    outputs[1][0] = outputs[0][0]
+    outputs[1].dtype = TF_I64
+    return 0
+
+
+cdef int avg_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                  const tf_attrs *at, tf_call *call, object name) except -1:
+    """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd."""
+    cdef int nd = <int>at.i[12], lead = pool_start(inputs[0], nd, outputs[0], name), i
+    floating(inputs[0], name, "input")
+    if at.i[11] == 0:
+        raise RuntimeError(f"{name}: divisor is 0")
+    for i in range(nd):
+        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i], at.i[6 + i], 1,
+                                            at.i[9] != 0, name)
+    return 0
+
+
+cdef int sized(const tf_view *const *inputs, tf_view *y, const int64_t *size, int64_t nd, object name) except -1:
+    """The input's shape with other spatial sizes."""
+    cdef int lead = pool_start(inputs[0], nd, y, name), i
+    for i in range(<int>nd):
+        if size[i] < 0:
+            raise RuntimeError(f"{name}: size {size[i]} is negative")
+        y.shape[lead + i] = size[i]
+    return 0
+
+
+cdef int pool_resize(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at, tf_call *call, object name) except -1:
+    """size, nd."""
+    return sized(inputs, outputs[0], &at.i[0], at.i[3], name)
+
+
+cdef int avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                       const tf_attrs *at, tf_call *call, object name) except -1:
+    """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd, size."""
+    return sized(inputs, outputs[0], &at.i[13], at.i[12], name)
+
+
+cdef int pool_gather(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at, tf_call *call, object name) except -1:
+    """x, indices: the indices' shape."""
+    outputs[0][0] = inputs[1][0]
+    outputs[0].dtype = inputs[0].dtype
+    return 0
+
+
+cdef int adaptive(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                  const tf_attrs *at, tf_call *call, object name) except -1:
+    """size, nd."""
+    cdef int lead = pool_start(inputs[0], at.i[3], outputs[0], name), i
+    floating(inputs[0], name, "input")
+    for i in range(lead, inputs[0].ndim):
+        if inputs[0].shape[i] == 0:
+            raise RuntimeError(f"{name}: input is {shape_of(inputs[0])}, expected nonzero spatial sizes")
+    return sized(inputs, outputs[0], &at.i[0], at.i[3], name)
+
+
+RULES = {
+    "matmul": rule_capsule(matmul), "linear": rule_capsule(linear), "convolution": rule_capsule(convolution),
+    "conv_grad_input": rule_capsule(conv_grad_input), "conv_grad_weight": rule_capsule(conv_grad_weight),
+    "max_pool": rule_capsule(max_pool), "avg_pool": rule_capsule(avg_pool),
+    "avg_pool_grad": rule_capsule(avg_pool_grad), "pool_resize": rule_capsule(pool_resize),
+    "pool_gather": rule_capsule(pool_gather), "adaptive": rule_capsule(adaptive),
+}

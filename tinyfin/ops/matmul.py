@@ -1,0 +1,115 @@
+"""Rows of matrix products."""
+
+from tinyfin.ops.row import F, attr, composite, row
+
+
+def matmul_da(g, b, a_shape):
+    """g b^T, with vectors as matrices of one row or column."""
+    if len(a_shape) == 1 and b.ndim == 1:
+        return g * b
+    if b.ndim == 1:
+        return F.mul(g.unsqueeze(-1), b)
+    if len(a_shape) == 1:
+        return F.matmul(b, g.unsqueeze(-1)).squeeze(-1)
+    return F.matmul(g, F.transpose(b, -2, -1))
+
+
+def matmul_db(g, a, b_shape):
+    """a^T g, with vectors as matrices of one row or column."""
+    if len(b_shape) == 1 and a.ndim == 1:
+        return g * a
+    if a.ndim == 1:
+        return F.mul(a.unsqueeze(-1), g.unsqueeze(-2))
+    if len(b_shape) == 1:
+        return F.matmul(F.transpose(a, -2, -1), g.unsqueeze(-1)).squeeze(-1)
+    return F.matmul(F.transpose(a, -2, -1), g)
+
+
+row("matmul", "a b", infer="matmul", family="matmul", symbol="@", amp="low", dtypes="ifh", jvp="linear",
+    vjp=(matmul_da, matmul_db),
+    doc="Matrix product of the last two axes; leading axes broadcast, vectors act as in NumPy.")
+
+
+def flat(x):
+    """Leading axes joined."""
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.numel() else x.reshape(0, x.shape[-1])
+
+
+def linear_dw(g, x):
+    """g^T x over all leading axes."""
+    return F.matmul(F.transpose(flat(g), 0, 1), flat(x)) if x.ndim > 1 else F.outer(g, x)
+
+
+def linear_db(g):
+    """g summed over all leading axes."""
+    return F.sum(g, tuple(range(g.ndim - 1))) if g.ndim > 1 else g
+
+
+def linear_jvp(x, w, x_t, w_t, bias_t):
+    """Bilinear in input and weight, linear in bias."""
+    return F.add_tangents(None if x_t is None else F.linear(x_t, w), None if w_t is None else F.linear(x, w_t), bias_t)
+
+
+row("linear", "x w bias?", infer="linear", family="linear", amp="low", dtypes="fh", method=False, function=False,
+    vjp=(lambda g, w: F.matmul(g, w), linear_dw, linear_db), jvp=linear_jvp,
+    doc="x w^T + bias, over the last axis.")
+
+
+def need(name, x, ndim, what):
+    """A check of dimensions with the argument's name."""
+    if x.ndim != ndim:
+        raise RuntimeError(f"{name}: {what} has {x.ndim} dimensions ({tuple(x.shape)}), expected {ndim}")
+
+
+def product(name, na, nb):
+    """matmul that insists on dimensions."""
+
+    def formula(a, b):
+        need(name, a, na, "input")
+        need(name, b, nb, "other")
+        return F.matmul(a, b)
+
+    return formula
+
+
+def bmm(a, b):
+    """Batches of equal size."""
+    need("bmm", a, 3, "input")
+    need("bmm", b, 3, "mat2")
+    if a.shape[0] != b.shape[0]:
+        raise RuntimeError(f"bmm: input is {tuple(a.shape)}, mat2 is {tuple(b.shape)}: batch sizes differ")
+    return F.matmul(a, b)
+
+
+def outer(a, b):
+    """Column times row."""
+    need("outer", a, 1, "input")
+    need("outer", b, 1, "vec2")
+    return F.mul(a.unsqueeze(1), b.unsqueeze(0))
+
+
+def combine(base, y, beta, alpha):
+    """beta base + alpha y; a zero beta ignores base, NaN and all."""
+    y = y if alpha == 1 else y * alpha
+    if beta == 0:
+        return y + F.zeros_of((), y)
+    return y + (base if beta == 1 else base * beta)
+
+
+BETA_ALPHA = (attr("beta", "float", 1.0), attr("alpha", "float", 1.0))
+composite("mm", "a b", product("mm", 2, 2), public={"b": "mat2"}, dtypes="ifh", doc="Product of two matrices.")
+composite("bmm", "a b", bmm, public={"b": "mat2"}, dtypes="ifh", doc="Products of two equal batches of matrices.")
+composite("mv", "a b", product("mv", 2, 1), public={"b": "vec"}, dtypes="ifh", doc="Product of a matrix and a vector.")
+composite("dot", "a b", product("dot", 1, 1), public={"b": "tensor"}, dtypes="ifh", doc="Product of two vectors.")
+composite("inner", "a b", lambda a, b: F.mul(a, b) if 0 in (a.ndim, b.ndim) else F.tensordot(a, b, ([-1], [-1])),
+          dtypes="ifh", doc="Sums of products over the last axes of both.")
+composite("outer", "a b", outer, public={"b": "vec2"}, dtypes="ifh", doc="All products of two vectors' elements.")
+composite("addmm", "base a b", lambda base, a, b, beta, alpha: combine(base, F.mm(a, b), beta, alpha),
+          attrs=BETA_ALPHA, public={"base": "input", "a": "mat1", "b": "mat2"}, dtypes="ifh",
+          doc="beta input + alpha (mat1 @ mat2).")
+composite("baddbmm", "base a b", lambda base, a, b, beta, alpha: combine(base, F.bmm(a, b), beta, alpha),
+          attrs=BETA_ALPHA, public={"base": "input", "a": "batch1", "b": "batch2"}, dtypes="ifh",
+          doc="beta input + alpha (batch1 @ batch2).")
+composite("addmv", "base a b", lambda base, a, b, beta, alpha: combine(base, F.mv(a, b), beta, alpha),
+          attrs=BETA_ALPHA, public={"base": "input", "a": "mat", "b": "vec"}, dtypes="ifh",
+          doc="beta input + alpha (mat @ vec).")
