@@ -1,6 +1,7 @@
 """Casts, copies and transfers, and the functions that the core calls back."""
 
 from tinyfin.backends.base import place
+from tinyfin.backends.transfer import transfer
 from tinyfin.core import exchange, tensor
 from tinyfin.core.device import Device
 from tinyfin.core.dtype import DType
@@ -123,9 +124,11 @@ def signature_of(op):
 
 
 def reduce_tensor(t):
-    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself."""
+    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself, with its attributes."""
     host = t.detach().cpu().contiguous()
-    return rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
+    made = rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
+    state = getattr(t, "__dict__", None)
+    return (*made, dict(state)) if state else made
 
 
 def rebuild(cls, data, dtype, shape, requires_grad):
@@ -134,6 +137,14 @@ def rebuild(cls, data, dtype, shape, requires_grad):
     if cls is not Tensor:
         return Tensor._make_subclass(cls, t, requires_grad)
     return t.requires_grad_(requires_grad) if requires_grad else t
+
+
+def shallow_copy(self):
+    """A second tensor over the same memory, for copy.copy; a leaf like the first, without its history."""
+    t = Tensor._make_subclass(type(self), self.detach(), self.requires_grad)
+    if getattr(self, "__dict__", None):
+        t.__dict__.update(self.__dict__)
+    return t
 
 
 # ---- casts and copies
@@ -166,16 +177,6 @@ def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, mem
         if dtype is not t.dtype:
             return F.cast(t, dtype)
     return t.clone() if copy and t is self else t
-
-
-def transfer(t, slot, index):
-    """Across devices; the null device takes shapes only."""
-    from tinyfin.core.device import device_object
-
-    target = device_object(slot, index)
-    if slot == 1:
-        return tensor.empty_tensor(t.shape, t.dtype, slot, index, "to").requires_grad_(t.requires_grad and t.is_leaf)
-    raise RuntimeError(f"to: a tensor on {t.device} cannot be moved to {target}: its backend offers no transfer")
 
 
 def caster(name, dtype_name):
@@ -216,9 +217,13 @@ def numpy(self, *, force=False):
 
 
 def as_array(self, dtype=None, copy=None):
-    """What numpy.asarray asks for."""
-    a = exchange.to_numpy(self.detach())
-    return a if dtype is None else a.astype(dtype, copy=False)
+    """What numpy.asarray asks for where the buffer protocol does not do."""
+    a = exchange.to_numpy(self)
+    if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"__array__: {self.dtype} cannot become {dtype} without a copy")
+        return a.astype(dtype)
+    return a.copy() if copy else a
 
 
 def type_as(self, other):
@@ -252,10 +257,13 @@ def deepcopy(self, memo):
     t = F.contiguous_copy(self.detach())
     if type(self) is not Tensor:
         t = Tensor._make_subclass(type(self), t, self.requires_grad)
-        t.__dict__.update(self.__dict__)
     elif self.requires_grad:
         t.requires_grad_()
     memo[id(self)] = t
+    if getattr(self, "__dict__", None):
+        from copy import deepcopy as copied
+
+        t.__dict__.update(copied(self.__dict__, memo))
     if self.grad is not None:
         t.grad = deepcopy(self.grad, memo)
     return t
@@ -264,8 +272,8 @@ def deepcopy(self, memo):
 METHODS = {
     "to": to, "cpu": cpu, "contiguous": contiguous, "clone": clone, "numpy": numpy, "__array__": as_array,
     "type_as": type_as, "copy_": copy_, "fill_": fill_, "zero_": zero_, "__deepcopy__": deepcopy,
-    "tolist": exchange.to_list, "__dlpack__": lambda self, **_: exchange.to_dlpack(self),
-    "__dlpack_device__": lambda self: (1, 0),
+    "tolist": exchange.to_list, "__dlpack__": exchange.to_dlpack, "__dlpack_device__": exchange.dlpack_device,
+    "__copy__": shallow_copy,
     **{name: caster(name, dtype) for name, dtype in CASTS.items()},
 }
 HOOKS = {

@@ -357,6 +357,21 @@ def softplus_formula(x, beta, threshold):
     return F.where(scaled > threshold, x, soft if beta == 1 else soft / beta)
 
 
+def masked_fill_formula(x, mask, value):
+    """where() that keeps x's dtype."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(f"masked_fill: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor")
+    if mask.dtype.name != "bool":
+        raise RuntimeError(f"masked_fill: mask is {mask.dtype}, expected bool")
+    if isinstance(value, Tensor):
+        value = value.to(x.dtype)
+    elif isinstance(value, float) and not x.is_floating_point():
+        if value != int(value):
+            raise RuntimeError(f"masked_fill: value {value} cannot be kept in {x.dtype}")
+        value = int(value)
+    return F.where(mask, value, x)
+
+
 def silu_slope(b):
     """The derivative of silu."""
     s = F.sigmoid(b)
@@ -528,7 +543,7 @@ ALIASES = {
     "less": "lt", "less_equal": "le", "not_equal": "ne", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
     "fix": "trunc", "moveaxis": "movedim", "clip": "clamp"}
 """Second names, as PyTorch has them."""
-RULE_HELPERS = (div_rounded, add_tangents, logaddexp_formula, softplus_formula, silu_slope, silu_bend,
+RULE_HELPERS = (masked_fill_formula, div_rounded, add_tangents, logaddexp_formula, softplus_formula, silu_slope, silu_bend,
                 refuse_digamma_gradient)
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)

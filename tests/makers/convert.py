@@ -4,7 +4,6 @@ import numpy as np
 import tinyfin as tf
 from samples import ALL, DTYPES, Sample, maker
 
-DTYPES["assign"] = DTYPES["zero_gradient"] = ()
 DTYPES["is_floating_point"] = ALL
 
 
@@ -21,12 +20,6 @@ def cast(rng):
 def copies(rng):
     for shape in (2, 3), (), (0, 2), (2, 1, 2, 3):
         yield Sample(np.asarray(rng.standard_normal(shape)))
-
-
-@maker("assign", "zero_gradient")
-def records(rng):
-    """They stand in graphs only: `copy_` and random fills put them there (tests/core, tests/ops)."""
-    yield Sample(np.zeros((2, 3))).but(grad=False)
 
 
 @maker("is_floating_point")

@@ -48,11 +48,11 @@ TRANSPOSED = [
 ]
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("options", TRANSPOSED)
 @pytest.mark.parametrize("batched", [True, False])
 def test_transposed(n, options, batched):
-    shape = (4, 5, 4)[: n + 1]
+    shape = (4, 5, 4, 3)[: n + 1]
     x = normal(*((2,) * batched), *shape)
     against.module(lambda nn: getattr(nn, f"ConvTranspose{n}d")(4, 6, **options), x, tolerance=5e-5)
 

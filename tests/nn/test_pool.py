@@ -56,6 +56,13 @@ def test_adaptive_2d(size, batched):
     against.module(lambda nn: nn.AdaptiveAvgPool2d(size), x)
 
 
+@pytest.mark.parametrize("size", [1, (2, None, 3)])
+@pytest.mark.parametrize("batched", [True, False])
+def test_adaptive_3d(size, batched):
+    x = normal(*SIZES[0 if batched else 1 : 5])
+    against.module(lambda nn: nn.AdaptiveAvgPool3d(size), x)
+
+
 @pytest.mark.parametrize(
     "layer",
     [

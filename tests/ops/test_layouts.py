@@ -11,12 +11,6 @@ BY_STORAGE = {"as_strided", "as_strided_view", "view", "view_as"}
 """Subjects that depend on how their argument is stored."""
 
 
-def dtype_of(name):
-    """One dtype for the test: float32 where the subject takes it."""
-    dtypes = samples.dtypes_of(name)
-    return "float32" if "float32" in dtypes or not dtypes else dtypes[-1]
-
-
 def result_bits(name, args, kwargs):
     """The bits of all results; of what is written, for rows that write."""
     row = table.TABLE.get(name)
@@ -34,7 +28,7 @@ def call(name, sample, dtype, relay):
 
 @pytest.mark.parametrize("name", [n for n in SUBJECTS if n not in BY_STORAGE])
 def test_layouts(name):
-    dtype = dtype_of(name)
+    dtype = samples.main_dtype(name)
     for sample in samples.samples_of(name):
         want = call(name, sample, dtype, lambda k, t: t)
         count = len(samples.arrays(sample))
@@ -57,7 +51,7 @@ def stretched(a):
 @pytest.mark.parametrize("name", [n for n in SUBJECTS if n not in BY_STORAGE])
 def test_expanded(name):
     """Elements that share memory count as often as they are seen."""
-    row, dtype = table.TABLE.get(name), dtype_of(name)
+    row, dtype = table.TABLE.get(name), samples.main_dtype(name)
     if row is not None and row.mutates:
         pytest.skip("it writes: views whose elements share memory are refused, see test_inplace")
     for sample in samples.samples_of(name):
@@ -72,7 +66,7 @@ def test_expanded(name):
 def test_writes_stay_inside(name):
     """What lies between the elements of a written view is not touched."""
     for sample in samples.samples_of(name):
-        args, kwargs = samples.mapped(sample, lambda a: samples.gapped(samples.tensor(a, dtype_of(name))))
+        args, kwargs = samples.mapped(sample, lambda a: samples.gapped(samples.tensor(a, samples.main_dtype(name))))
         holes = []
         for t in samples.flat(args):
             whole = tf.as_strided(t, (t.storage_elements(),), (1,), 0)

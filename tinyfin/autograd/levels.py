@@ -61,12 +61,30 @@ def stack() -> list[Level]:
         return THREAD.stack
 
 
-def innermost(kind: str) -> Level | None:
-    """The innermost open level of a kind."""
+def innermost(kind: str, limit: int | None = None) -> Level | None:
+    """The innermost open level of a kind, of those with numbers below `limit`."""
     for level in reversed(stack()):
-        if level.kind == kind:
+        if level.kind == kind and (limit is None or level.number < limit):
             return level
     return None
+
+
+def ceiling() -> int | None:
+    """Below which level random numbers are drawn now; None for all."""
+    return getattr(THREAD, "ceiling", None)
+
+
+class below:
+    """Random numbers are drawn below a level that has had its say."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.former, THREAD.ceiling = ceiling(), self.level.number
+
+    def __exit__(self, *exc: object) -> None:
+        THREAD.ceiling = self.former
 
 
 def live(t: Tensor) -> Tensor:
@@ -109,10 +127,12 @@ def call(op, args: tuple, attrs: tuple):
         level = level_of(t)
         if level is not None and (top is None or level.number > top.number):
             top = level
+    if op.family in RANDOM:
+        drawing = innermost(BATCH, ceiling())
+        if drawing is not None and (top is None or drawing.number >= top.number):
+            top = drawing
     if top is not None:
         return RULES[top.kind](top, op, args, attrs)
-    if op.family in RANDOM and innermost(BATCH) is not None:
-        return RULES[BATCH](innermost(BATCH), op, args, attrs)
     return rerun(op, args, attrs) if changed else NotImplemented
 
 

@@ -1,6 +1,5 @@
 """The table of backends: what there is, which one new tensors use, and what a missing one lacks."""
 
-from tinyfin import config
 from tinyfin.core import tensor
 from tinyfin.core.device import SLOTS, Device, add_device_type, device_object
 
@@ -31,8 +30,20 @@ class Backend:
         return {}
 
     def allocate(self, nbytes, index):
-        """An object that owns `nbytes` bytes on the device."""
+        """An object that owns `nbytes` bytes on the device.
+
+        Where it has the buffer protocol, kernels find the bytes' address in `tf_view.data`; else its
+        attribute `block`, a number, stands in `tf_view.block`.
+        """
         raise NotImplementedError(f"backend {self.name} allocates nothing")
+
+    def upload(self, block, data):
+        """Writes bytes into a block that allocate gave."""
+        memoryview(block).cast("B")[:len(data)] = data
+
+    def download(self, block, nbytes):
+        """The first bytes of a block that allocate gave."""
+        return bytes(memoryview(block).cast("B")[:nbytes])
 
     def activate(self):
         """Called when the backend becomes the default."""
@@ -176,27 +187,10 @@ def place(device):
     return device.slot, device.index or 0
 
 
-def fall_back(op, args, attrs):
-    """Runs on the CPU what a device lacks, with one warning for each operation and device."""
-    device = next(a.device for a in args if isinstance(a, tensor.Tensor))
-    if device.slot == 0:
-        raise NotImplementedError(f"{op.name}: there is no kernel for it on the cpu")
-    if not config.FALLBACK:
-        raise RuntimeError(f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
-                           "forbids running it on the cpu")
-    warn(f"{op.name} runs on the cpu: backend {device} has no kernel for it (TINYFIN_FALLBACK=0 makes this an error)")
-    host = tuple(a.cpu() if isinstance(a, tensor.Tensor) else a for a in args)
-    result = op.run_with(host, attrs)
-    if isinstance(result, tuple):
-        return tuple(r.to(device) for r in result)
-    return result.to(device)
-
-
 def mixed_devices(name, values):
     """The error for tensors on different devices."""
     where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))
     return RuntimeError(f"{name}: the tensors are on different devices ({where}); move them with to()")
 
 
-tensor.install_hook("fallback", fall_back)
 tensor.install_hook("mixed_devices", mixed_devices)

@@ -10,8 +10,8 @@ cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
     elif o is True or o is False:
         (<uint8_t *>slot)[0] = o is True
         v.dtype = TF_BOOL
-    elif PyLong_Check(o) or (PyIndex_Check(o) and not isinstance(o, Tensor)):
-        slot[0] = o
+    elif PyLong_Check(o) or (PyIndex_Check(o) and not isinstance(o, Tensor) and not hasattr(o, "__len__")):
+        slot[0] = whole_number(o)
         v.dtype = TF_I64
     elif type(o).__name__ in ("bool_", "bool"):
         (<uint8_t *>slot)[0] = bool(o)
@@ -22,6 +22,13 @@ cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
     else:
         return 0
     return 1
+
+
+cdef int64_t whole_number(object o) except? -1:
+    try:
+        return o
+    except OverflowError:
+        raise OverflowError(f"the number {o} does not fit 64 bits") from None
 
 
 cdef object bad_argument(Op op, int i, object o):
@@ -44,6 +51,17 @@ cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at):
     return run(op, args, n, at, bits)
 
 
+cdef bint late(Tensor t) noexcept:
+    """Whether the base of a view got a history by a write after the view was made."""
+    cdef Tensor b = t.base
+    return b.needs and b.node is not None and t.synced != t.storage.version
+
+
+cdef inline bint flows(Tensor t) noexcept:
+    """Whether gradients flow to t."""
+    return t.needs or (t.base is not None and late(t))
+
+
 cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
     cdef const tf_view *in_stack[MAX_ARGS]
     cdef const tf_view **ins = in_stack
@@ -58,6 +76,8 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
     cdef list rest = None
     if n > MAX_ARGS:
         ins = <const tf_view **>malloc(n * sizeof(void *))
+        if ins == NULL:
+            raise MemoryError(f"{op.name}: no memory for {n} arguments")
     try:
         for i in range(n):
             if args[i] == NULL or args[i] == <PyObject *>None:
@@ -69,7 +89,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
             if isinstance(<object>args[i], Tensor):
                 t = <Tensor>args[i]
                 ins[i] = &t.v
-                if t.needs:
+                if flows(t):
                     record = True
                 if backend < 0:
                     backend, index = t.v.backend, t.v.index
@@ -90,8 +110,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         if op.mutates:
             return run_mutating(op, args, n, ins, at, bits, backend)
         if op.kernel[backend] == NULL and not op.view:
-            return HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i]
-                                                for i in range(n)]), op.decode(at))
+            return run_elsewhere(op, args, n, at, record)
         out = Tensor.__new__(Tensor)
         outs[0] = &out.v
         if op.nout > 1:
@@ -107,6 +126,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         for i in range(op.nout):
             t = out if i == 0 else <Tensor>rest[i - 1]
             t.v.backend, t.v.index = backend, index
+            t.inference = bits & INFERENCE != 0
             give_storage(t, op.name)
             work += t.v.size
         for i in range(n):
@@ -120,6 +140,16 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
     if record and category[out.v.dtype] >= 2 and not op.row.nondiff:
         record_outputs(op, args, n, at, out, rest)
     return out if rest is None else (out, *rest)
+
+
+cdef object run_elsewhere(Op op, PyObject **args, int n, const tf_attrs *at, bint record):
+    """What the device lacks runs on another; the history is that of a call on this one."""
+    cdef Tensor out
+    r = HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), op.decode(at))
+    out = r[0] if op.nout > 1 else r
+    if record and category[out.v.dtype] >= 2 and not op.row.nondiff:
+        record_outputs(op, args, n, at, out, list(r[1:]) if op.nout > 1 else None)
+    return r
 
 
 cdef inline int launch(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
@@ -164,6 +194,8 @@ cdef object finish_view(Op op, PyObject **args, int n, const tf_attrs *at, tf_ca
                                f"{x.stride()} cannot be viewed as {shape_tuple(&out.v)}; use reshape")
         return op(OPS["contiguous_copy"](x), *op.decode(at))
     settle(&out.v)
+    if out.v.size < 0:
+        raise RuntimeError(f"{op.name}: shape {shape_tuple(&out.v)} has more elements than can be counted")
     out.storage = x.storage
     out.base = x if x.base is None else x.base
     out.synced = x.storage.version
@@ -181,10 +213,13 @@ cdef int bump(Tensor t) except -1:
 cdef int check_writable(Tensor x, str name, uint32_t bits) except -1:
     if x.v.flags & TF_READONLY or x.storage.readonly:
         raise RuntimeError(f"{name}: input lies in read-only memory; write to a clone()")
+    if x.inference and not bits & INFERENCE:
+        raise RuntimeError(f"{name}: input was made in inference mode and cannot be written outside it; "
+                           "write to a clone()")
     if overlaps_itself(&x.v):
         raise RuntimeError(f"{name}: input is a view of shape {shape_tuple(&x.v)} with strides {x.stride()} in which "
                            "elements share memory; clone() it before writing")
-    if bits & GRAD and x.needs:
+    if bits & GRAD and flows(x):
         if x.base is not None:
             sync_view(x)
         if x.node is None:
@@ -194,6 +229,14 @@ cdef int check_writable(Tensor x, str name, uint32_t bits) except -1:
             raise RuntimeError(f"{name}: input is a view of a leaf that requires grad; write under "
                                "tinyfin.no_grad(), or to a clone()")
     return 0
+
+
+cdef int forget(Tensor x, PyObject **at) except -1:
+    """Records that x no longer depends on what it was made from."""
+    cdef Node node = make_node(OPS["zero_gradient"], at, 1)
+    keep_shapes(node, at, 1, x)
+    finish_node(node, &NO_ATTRS, x, None)
+    return set_history(x, node, 0)
 
 
 cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, const tf_attrs *at,
@@ -208,37 +251,79 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
         work += ins[i].size
         if op.mutates[i] and args[i] != NULL:
             check_writable(<Tensor>args[i], op.name, bits)
-    if op.kernel[backend] == NULL:
-        return HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i]
-                                            for i in range(n)]), op.decode(at))
     call.compute = op.result_class
     if op.rule != NULL:
         op.rule(ins, n, outs, at, &call, op.name)
-    rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
+    rc = TF_OK
+    if op.kernel[backend] == NULL:
+        HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), op.decode(at))
+    else:
+        rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
     if rc:
         raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
     for i in range(n):
         if op.mutates[i] and args[i] != NULL:
             bump(<Tensor>args[i])
-            if bits & GRAD and (<Tensor>args[i]).needs:
-                set_history(<Tensor>args[i], make_node(OPS["zero_gradient"], args, 1), 0)
+            if bits & GRAD and flows(<Tensor>args[i]):
+                forget(<Tensor>args[i], args + i)
     return <object>args[0]
 
 
-cdef bint shares_oddly(const tf_view *x, const tf_view *out) noexcept nogil:
-    """Whether x overlaps out without being the very same window."""
-    cdef int64_t lo1, hi1, lo2, hi2
+cdef bint same_window(const tf_view *x, const tf_view *out) noexcept nogil:
     cdef int i
-    if x.data == out.data and same_shape(x, out):
-        for i in range(x.ndim):
-            if x.shape[i] > 1 and x.strides[i] != out.strides[i]:
-                return True
-        return x.dtype != out.dtype
-    if x.size == 0 or out.size == 0:
+    if x.data != out.data or x.offset != out.offset or x.dtype != out.dtype or not same_shape(x, out):
+        return False
+    for i in range(x.ndim):
+        if x.shape[i] > 1 and x.strides[i] != out.strides[i]:
+            return False
+    return True
+
+
+cdef bint shares_oddly(Tensor a, Tensor b) noexcept:
+    """Whether a overlaps b without being the very same window; by addresses, since arrays may be borrowed twice."""
+    cdef const tf_view *x = &a.v
+    cdef const tf_view *out = &b.v
+    cdef int64_t lo1, hi1, lo2, hi2
+    if x.size == 0 or out.size == 0 or x.backend != out.backend or (x.data == NULL and a.storage is not b.storage):
+        return False
+    if same_window(x, out):
         return False
     extent(x, &lo1, &hi1)
     extent(out, &lo2, &hi2)
-    return x.offset + lo1 <= out.offset + hi2 and out.offset + lo2 <= x.offset + hi1
+    if x.data == NULL:
+        return x.offset + lo1 <= out.offset + hi2 and out.offset + lo2 <= x.offset + hi1
+    return x.data + lo1 * tf_itemsize[x.dtype] < out.data + (hi2 + 1) * tf_itemsize[out.dtype] and \
+        out.data + lo2 * tf_itemsize[out.dtype] < x.data + (hi1 + 1) * tf_itemsize[x.dtype]
+
+
+cdef bint reads_saved(Node node, Tensor x) except -1:
+    """Whether a rule that will run asks for the value of x as an argument."""
+    cdef Rule rule
+    if node.op.vjp is None:
+        return True
+    for i, edge in enumerate(node.edges):
+        rule = node.op.vjp[i]
+        if edge is not None and rule is not None:
+            for code, number in rule.parts():
+                if code == 2 and node.saved[number] is x:
+                    return True
+    return False
+
+
+cdef int keep_old_value(Node node, Tensor x) except -1:
+    """What a rule needs of x is copied, with its history, before x is overwritten."""
+    cdef Tensor old
+    if node.saved is None or not any([t is x for t in node.saved]):
+        return 0
+    old = None                 # x itself must not stay: it is about to be the node's result, and would make a cycle
+    if reads_saved(node, x):
+        old = copy_of(x, x.v.dtype)
+        old.node, old.needs, old.out_nr = x.node, x.needs, x.out_nr
+        for i, t in enumerate(node.saved):
+            if t is x:
+                node.versions[i] = 0
+    node.saved = tuple([old if t is x else t for t in node.saved])
+    return 0
 
 
 cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
@@ -254,13 +339,14 @@ cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint3
     check_writable(x, op.name, bits)
     if bits & GRAD:
         for i in range(n):
-            if args[i] != NULL and isinstance(<object>args[i], Tensor) and (<Tensor>args[i]).needs:
+            if args[i] != NULL and isinstance(<object>args[i], Tensor) and flows(<Tensor>args[i]):
                 record = True
     if record and plain.vjp is None and plain.vjp_all is None:
         return HOOKS["inplace_formula"](op, x, plain(*[None if args[i] == NULL else <object>args[i]
                                                        for i in range(n)], *plain.decode(at)))
     if record:
         node = make_node(plain, args, n)
+        keep_old_value(node, x)
         keep_shapes(node, args, n, x)
     if plain.elementwise and plain.kernel[x.v.backend] != NULL:
         write_elementwise(op, args, n, x, at, bits)
@@ -303,7 +389,7 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
             t = <Tensor>args[i]
             if t.v.backend != x.v.backend or t.v.index != x.v.index:
                 raise HOOKS["mixed_devices"](op.name, [x, t])
-            if t.storage is x.storage and shares_oddly(&t.v, &x.v):
+            if shares_oddly(t, x):
                 t = copy_of(t, t.v.dtype)
                 copies.append(t)
             ins[i] = &t.v
@@ -331,6 +417,9 @@ cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
     cdef tf_call call
     cdef int rc
     ins[0], outs[0] = &src.v, &x.v
+    if op.kernel[x.v.backend] == NULL:
+        HOOKS["copy_elsewhere"](x, src)
+        return 0
     rc = launch(op, ins, 1, outs, &NO_ATTRS, &call, bits, x.v.backend, x.v.size)
     if rc:
         raise HOOKS["kernel_error"]("copy_", rc, [call.detail[i] for i in range(4)])
@@ -344,6 +433,28 @@ cdef Tensor copy_of(Tensor x, int dtype):
     return t
 
 
+cdef int check_number(int dtype, int kind, const int64_t *slot) except -1:
+    """PyTorch's rule for writing one number: what the dtype cannot hold is an error, not another number."""
+    cdef double value = (<const double *>slot)[0], most
+    cdef int64_t whole = slot[0]
+    cdef int bits = 8 * tf_itemsize[dtype]
+    cdef bint fits = True
+    if kind == TF_BOOL or dtype == TF_BOOL or dtype == TF_F64:
+        return 0
+    if category[dtype] == 1:
+        most = <double>(<uint64_t>1 << (bits - (dtype != TF_U8)))
+        if kind == TF_I64:
+            fits = bits == 64 or -most - (dtype != TF_U8) < whole < most
+        else:
+            fits = -most - (dtype != TF_U8) < value < most
+    elif kind == TF_F64:
+        most = 65504.0 if dtype == TF_F16 else 3.4028234663852886e38
+        fits = not (most < (value if value > 0 else -value) < INFINITY)
+    if not fits:
+        raise RuntimeError(f"copy_: the number {value if kind == TF_F64 else whole} does not fit {dtype_object(dtype)}")
+    return 0
+
+
 def assign(Tensor x, src):
     """x.copy_(src): src broadcasts, is cast, and passes its gradient on."""
     cdef tf_view number
@@ -355,6 +466,7 @@ def assign(Tensor x, src):
     if not isinstance(src, Tensor):
         if not wrap_number(src, &number, &slot):
             raise TypeError(f"copy_: src is {src!r} of type {type(src).__name__}, expected a Tensor or a number")
+        check_number(x.v.dtype, number.dtype, &slot)
         t = Tensor.__new__(Tensor)
         t.v = number
         t.storage = allocate(8, TF_CPU, 0, "copy_")
@@ -370,9 +482,9 @@ def assign(Tensor x, src):
     if t.v.backend != x.v.backend or t.v.index != x.v.index:
         t = HOOKS["to_device_of"](t, x)
     HOOKS["check_expands"]("copy_", shape_tuple(&t.v), shape_tuple(&x.v))
-    if t.storage is x.storage and shares_oddly(&t.v, &x.v):
+    if shares_oddly(t, x):
         t = OPS["contiguous_copy"](t)
-    if bits & GRAD and (x.needs or t.needs) and category[x.v.dtype] >= 2:
+    if bits & GRAD and (flows(x) or flows(t)) and category[x.v.dtype] >= 2:
         args[0], args[1] = <PyObject *>x, <PyObject *>t
         node = make_node(OPS["assign"], args, 2)
         keep_shapes(node, args, 2, x)
@@ -407,3 +519,17 @@ def empty_tensor(shape, DType dtype not None, int backend, int index, str label=
         if sizes[i] < 0:
             raise RuntimeError(f"{label}: size {sizes[i]} in dimension {i} of {tuple(shape)} is negative")
     return new_tensor(n, sizes, dtype.id, backend, index, label)
+
+
+def block_of(Tensor t not None):
+    """(what owns the bytes of the tensor's storage, their number)."""
+    return t.storage.owner, t.storage.nbytes
+
+
+def window_on_host(Tensor t not None, Tensor base not None):
+    """The window of a device's tensor over a host copy of its storage's bytes."""
+    cdef Tensor out = alias_of(base)
+    out.v = t.v
+    out.v.backend, out.v.index, out.v.block = TF_CPU, 0, NULL
+    out.v.data = base.storage.data + t.v.offset * tf_itemsize[t.v.dtype]
+    return out

@@ -8,7 +8,18 @@ cdef int wrap_axis(object dim, int ndim, str op) except -1:
 
 
 cdef bint is_integer(object item):
-    return PyIndex_Check(item) and item is not True and item is not False and not isinstance(item, Tensor)
+    """Integers of Python and NumPy; arrays, tensors and truth values are other keys."""
+    if type(item) is int:
+        return True
+    return PyIndex_Check(item) and item is not True and item is not False and not isinstance(item, Tensor) and \
+        not hasattr(item, "__len__")
+
+
+cdef Py_ssize_t place_of(object item) except? -1:
+    try:
+        return item
+    except OverflowError:
+        raise IndexError(f"index: index {item} does not fit 64 bits") from None
 
 
 cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
@@ -46,7 +57,7 @@ cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
             axis += 1
             k += 1
         else:
-            start = item
+            start = place_of(item)
             size = x.v.shape[axis]
             if start < -size or start >= size:
                 raise IndexError(f"index: index {start} is out of range for dim {axis} of size {size}")
@@ -112,9 +123,36 @@ cdef object read_element(const tf_view *v, const char *p):
 cdef const char **FORMATS = [b"?", b"B", b"b", b"h", b"i", b"q", b"e", NULL, b"f", b"d"]
 
 
+cdef struct Exported:          # what a buffer points to until it is released
+    Py_ssize_t shape[8]
+    Py_ssize_t strides[8]
+    PyObject *storage          # kept alive: the tensor may get other memory by `data = ...`
+
+
+cdef bint is_column_major(const tf_view *v) noexcept nogil:
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(v.ndim if v.size else 0):
+        if v.shape[i] != 1 and v.strides[i] != n:
+            return False
+        n *= v.shape[i]
+    return True
+
+
+cdef bint has_order(const tf_view *v, int flags) noexcept nogil:
+    """Whether the layout is one that the request can live with."""
+    if v.flags & TF_CONTIGUOUS:
+        return flags & PyBUF_F_CONTIGUOUS != PyBUF_F_CONTIGUOUS or is_column_major(v)
+    if flags & PyBUF_STRIDES != PyBUF_STRIDES or flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS:
+        return False
+    if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS or flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS:
+        return is_column_major(v)
+    return True
+
+
 cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
     """PEP 3118: shape and strides in bytes live in one block that the release frees."""
-    cdef Py_ssize_t *numbers
+    cdef Exported *out
     cdef int i, item = tf_itemsize[t.v.dtype]
     cdef bint readonly = t.storage.readonly or t.v.flags & TF_READONLY
     check_readable(t, "buffer")
@@ -124,18 +162,29 @@ cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
         raise BufferError(f"buffer: {t.dtype} has no buffer format; convert with float()")
     if readonly and flags & PyBUF_WRITABLE:
         raise BufferError("buffer: the tensor's memory is read-only")
-    if not flags & PyBUF_STRIDES == PyBUF_STRIDES and not t.v.flags & TF_CONTIGUOUS:
-        raise BufferError("buffer: the tensor is not contiguous and strides were not asked for")
-    numbers = <Py_ssize_t *>malloc(2 * 8 * sizeof(Py_ssize_t))
+    if not has_order(&t.v, flags):
+        raise BufferError(f"buffer: strides {t.stride()} of shape {shape_tuple(&t.v)} are not in the order asked for; "
+                          "use contiguous()")
+    out = <Exported *>malloc(sizeof(Exported))
+    if out == NULL:
+        raise MemoryError("buffer: no memory for a shape")
     for i in range(t.v.ndim):
-        numbers[i] = t.v.shape[i]
-        numbers[8 + i] = t.v.strides[i] * item
+        out.shape[i] = t.v.shape[i]
+        out.strides[i] = t.v.strides[i] * item
+    out.storage = <PyObject *>t.storage
+    Py_INCREF(t.storage)
     b.buf, b.len, b.itemsize, b.readonly = t.v.data, t.v.size * item, item, readonly
     b.format = <char *>FORMATS[t.v.dtype] if flags & PyBUF_FORMAT else NULL
     b.ndim = t.v.ndim
-    b.shape = numbers if flags & PyBUF_ND else NULL
-    b.strides = numbers + 8 if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    b.shape = out.shape if flags & PyBUF_ND else NULL
+    b.strides = out.strides if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
     b.suboffsets = NULL
-    b.internal = numbers
+    b.internal = out
     b.obj = t
     return 0
+
+
+cdef void release_buffer(Py_buffer *b) noexcept:
+    cdef Exported *out = <Exported *>b.internal
+    Py_DECREF(<object>out.storage)
+    free(out)

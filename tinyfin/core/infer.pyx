@@ -145,10 +145,11 @@ cdef int reshape(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
+    cdef tf_view known
     cdef int i, unknown = -1
-    cdef int64_t total = 1
+    cdef int64_t total
     start(x, y)
-    y.ndim = <int>at.i[0]
+    y.ndim, known.ndim = <int>at.i[0], 0
     for i in range(y.ndim):
         y.shape[i] = at.i[1 + i]
         if y.shape[i] == -1 and unknown < 0:
@@ -156,9 +157,11 @@ cdef int reshape(const tf_view *const *inputs, int n, tf_view *const *outputs,
         elif y.shape[i] < 0:
             raise RuntimeError(f"{name}: shape {tuple([at.i[1 + k] for k in range(y.ndim)])} has a negative size")
         else:
-            total *= y.shape[i]
+            known.shape[known.ndim] = y.shape[i]
+            known.ndim += 1
     if unknown >= 0:
-        if total == 0 or x.size % total:
+        total = numel(&known)
+        if total <= 0 or x.size % total:
             raise RuntimeError(f"{name}: shape {tuple([at.i[1 + k] for k in range(y.ndim)])} is invalid "
                                f"for {shape_of(x)} of {x.size} elements")
         y.shape[unknown] = x.size // total
@@ -341,7 +344,7 @@ cdef int narrow(const tf_view *const *inputs, int n, tf_view *const *outputs,
         raise IndexError(f"{name}: start {first} is out of range for dim {d} of size {size}")
     if first < 0:
         first += size
-    if length < 0 or first + length > size:
+    if length < 0 or length > size - first:
         raise RuntimeError(f"{name}: start {first} + length {length} exceeds dim {d} of size {size}")
     y.shape[d] = length
     if length:

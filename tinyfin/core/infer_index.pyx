@@ -12,6 +12,8 @@ from tinyfin.core.infer cimport rule_capsule
 cdef enum:
     FLOATING = 2        # category of the floating-point dtypes
 
+cdef int64_t LARGEST = <int64_t>1 << 60     # no tensor has more elements
+
 
 cdef object shape_of(const tf_view *v):
     cdef int i
@@ -51,7 +53,7 @@ cdef int need_vector(const tf_view *index, object name) except -1:
     return 0
 
 
-# --------------------------------------------------------------- slices by index
+# ---- slices by index
 
 cdef int index_select(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call, object name) except -1:
@@ -130,7 +132,7 @@ cdef int index_embed(const tf_view *const *inputs, int n, tf_view *const *output
     return 0
 
 
-# --------------------------------------------------------------- element by element along one axis
+# ---- element by element along one axis
 
 cdef int check_along(const tf_view *x, const tf_view *index, int64_t dim, object name) except -1:
     cdef int k
@@ -191,7 +193,7 @@ cdef int scatter_embed(const tf_view *const *inputs, int n, tf_view *const *outp
     return 0
 
 
-# --------------------------------------------------------------- advanced indexing
+# ---- advanced indexing
 
 cdef int indexed_shape(const tf_view *x, const tf_view *const *indices, int count, int64_t mask,
                        tf_view *y,
@@ -296,7 +298,7 @@ cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
-# --------------------------------------------------------------- joining and padding
+# ---- joining and padding
 
 cdef inline bint is_nothing(const tf_view *v) noexcept:
     """The shape (0,), which a list grown from nothing may begin with."""
@@ -338,6 +340,8 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     f"{shape_of(first)}: "
                     f"sizes differ in dim {k}, only dim {dim} may differ")
         total += inputs[i].shape[dim]
+        if total > LARGEST:
+            raise RuntimeError(f"{name}: the sizes along dim {dim} add up to more elements than can be counted")
     like(first, y, dtype)
     if 0 <= dim < first.ndim:
         y.shape[dim] = total
@@ -357,6 +361,9 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
             "each of "
             f"at most {x.ndim} dimensions")
     like(x, y, x.dtype)
+    for k in range(count):
+        if not -LARGEST <= at.i[1 + k] <= LARGEST:
+            raise RuntimeError(f"{name}: pad {pad} has a size beyond {LARGEST}")
     for k in range(count // 2):
         d = x.ndim - 1 - k
         y.shape[d] += at.i[1 + 2 * k] + at.i[2 + 2 * k]
@@ -366,7 +373,7 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     return 0
 
 
-# --------------------------------------------------------------- random numbers
+# ---- random numbers
 
 cdef int fill_float(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     const tf_attrs *at, tf_call *call, object name) except -1:

@@ -22,7 +22,8 @@ cdef bint given(const tf_view *v) noexcept:
 cdef int need_float(const tf_view *v, object name, object argument) except -1:
     if category[v.dtype] != FLOATING:
         raise NotImplementedError(
-            f"{name}: {argument} has dtype {dtype_object(v.dtype)}, expected a floating point dtype")
+            f"{name}: {argument} has dtype {dtype_object(v.dtype)}, expected a floating point "
+            "dtype")
     return 0
 
 
@@ -55,7 +56,8 @@ cdef bint alike(const tf_view *a, const tf_view *b) noexcept:
     return True
 
 
-cdef int need_alike(const tf_view *a, const tf_view *b, object name, object first, object second) except -1:
+cdef int need_alike(const tf_view *a, const tf_view *b, object name, object first,
+                    object second) except -1:
     if not alike(a, b):
         raise RuntimeError(f"{name}: {first} is {shape_of(a)}, {second} is {shape_of(b)}: "
                            "expected the same shape")
@@ -69,8 +71,8 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
     """dim, dtype: x is taken as that dtype."""
     cdef int dtype = <int>at.i[1] if at.i[1] >= 0 else inputs[0].dtype
     if category[dtype] != FLOATING or category[inputs[0].dtype] > FLOATING:
-        raise NotImplementedError(f"{name}: input has dtype {dtype_object(dtype)}, expected a floating point "
-                                  "dtype; pass dtype= to compute in one")
+        raise NotImplementedError(f"{name}: input has dtype {dtype_object(dtype)}, expected a "
+                                  "floating point dtype; pass dtype= to compute in one")
     like(outputs[0], inputs[0], dtype)
     return 0
 
@@ -146,7 +148,8 @@ cdef int rms_norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
-cdef void parameter_gradient(tf_view *y, const tf_view *x, int count, int dtype, bint wanted) noexcept:
+cdef void parameter_gradient(tf_view *y, const tf_view *x, int count, int dtype,
+                             bint wanted) noexcept:
     """Of the shape of x's last sizes, or empty where nobody asks."""
     cdef int i
     if not wanted:
@@ -159,7 +162,7 @@ cdef void parameter_gradient(tf_view *y, const tf_view *x, int count, int dtype,
 
 cdef int layer_norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                          const tf_attrs *at, tf_call *call, object name) except -1:
-    """(g, x, mean, rstd, w? -> gx, gw, gb); after normalized_shape: whether w and b want gradients"""
+    """(g, x, mean, rstd, w? -> gx, gw, gb); after normalized_shape: are gw and gb wanted"""
     cdef int count = trailing(inputs[1], at, name)
     cdef int dtype = inputs[4].dtype if given(inputs[4]) else inputs[1].dtype
     need_alike(inputs[0], inputs[1], name, "g", "input")
@@ -189,8 +192,8 @@ cdef int channels(const tf_view *x, object name) except -1:
 
 cdef int per_channel(const tf_view *w, const tf_view *x, object name, object argument) except -1:
     if given(w) and (w.ndim != 1 or w.shape[0] != x.shape[1]):
-        raise RuntimeError(f"{name}: {argument} is {shape_of(w)}, expected ({x.shape[1]},), one number for each "
-                           f"channel of the input {shape_of(x)}")
+        raise RuntimeError(f"{name}: {argument} is {shape_of(w)}, expected ({x.shape[1]},), one "
+                           f"number for each channel of the input {shape_of(x)}")
     if given(w):
         need_float(w, name, argument)
     return 0
@@ -236,22 +239,25 @@ cdef int batch_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
 
 cdef int labels(const tf_view *x, const tf_view *target, const tf_view *w, object name) except -1:
     """x is (classes,) or (batch, classes, ...); the labels have its shape without the classes."""
-    cdef int dim = 0 if x.ndim == 1 else 1, i
+    cdef int dim = 0 if x.ndim == 1 else 1
     cdef int64_t classes
     if x.ndim == 0:
         raise RuntimeError(f"{name}: input is (), expected (classes,) or (batch, classes, ...)")
     if target.dtype != TF_I64 and target.dtype != TF_U8:
-        raise RuntimeError(f"{name}: target has dtype {dtype_object(target.dtype)}, expected int64 or uint8 "
-                           "class labels")
+        raise RuntimeError(f"{name}: target has dtype {dtype_object(target.dtype)}, expected int64 "
+                           "or uint8 class labels")
     wanted = shape_of(x)[:dim] + shape_of(x)[dim + 1:]
     if x.ndim == 1 and target.ndim == 1 and target.shape[0] == 1:
         wanted = (1,)
     if shape_of(target) != wanted:
-        kind = ValueError if target.ndim and wanted and target.shape[0] != wanted[0] else RuntimeError
-        raise kind(f"{name}: input is {shape_of(x)}, target is {shape_of(target)}: expected target {wanted}")
+        batch = target.ndim and wanted and target.shape[0] != wanted[0]
+        raise (ValueError if batch else RuntimeError)(
+            f"{name}: input is {shape_of(x)}, target is {shape_of(target)}: expected target "
+            f"{wanted}")
     classes = x.shape[dim]
     if given(w) and (w.ndim != 1 or w.shape[0] != classes):
-        raise RuntimeError(f"{name}: weight is {shape_of(w)}, expected ({classes},), one number for each class")
+        raise RuntimeError(f"{name}: weight is {shape_of(w)}, expected ({classes},), one number "
+                           "for each class")
     need_float(x, name, "input")
     if given(w):
         need_float(w, name, "weight")
@@ -309,13 +315,14 @@ cdef int stacks(const tf_view *q, const tf_view *k, const tf_view *v, object nam
     for i in range(q.ndim - 2 if fits else 0):
         fits = fits and k.shape[i] == v.shape[i]
         if i == q.ndim - 3:
-            fits = fits and (k.shape[i] == q.shape[i] or (k.shape[i] and q.shape[i] % k.shape[i] == 0))
+            fits = fits and (k.shape[i] == q.shape[i] or
+                             (k.shape[i] and q.shape[i] % k.shape[i] == 0))
         else:
             fits = fits and k.shape[i] == q.shape[i]
     fits = fits and q.shape[last] == k.shape[last] and k.shape[last - 1] == v.shape[last - 1]
     if not fits:
-        raise RuntimeError(f"{name}: query is {shape_of(q)}, key is {shape_of(k)}, value is {shape_of(v)}: "
-                           "expected (..., L, E), (..., S, E), (..., S, V)")
+        raise RuntimeError(f"{name}: query is {shape_of(q)}, key is {shape_of(k)}, value is "
+                           f"{shape_of(v)}: expected (..., L, E), (..., S, E), (..., S, V)")
     if q.dtype != k.dtype or q.dtype != v.dtype:
         raise RuntimeError(f"{name}: query, key and value have dtypes {dtype_object(q.dtype)}, "
                            f"{dtype_object(k.dtype)}, {dtype_object(v.dtype)}: expected the same")
@@ -336,10 +343,11 @@ cdef int mask_fits(const tf_view *mask, const tf_view *q, const tf_view *k, obje
         fits = fits and (mask.shape[mask.ndim - e] == size or mask.shape[mask.ndim - e] == 1)
     if not fits:
         wanted = shape_of(q)[:-1] + (k.shape[k.ndim - 2],)
-        raise RuntimeError(f"{name}: attn_mask is {shape_of(mask)}, which does not broadcast to {wanted}")
+        raise RuntimeError(f"{name}: attn_mask is {shape_of(mask)}, which does not broadcast to "
+                           f"{wanted}")
     if mask.dtype != TF_BOOL and category[mask.dtype] != FLOATING:
-        raise RuntimeError(f"{name}: attn_mask has dtype {dtype_object(mask.dtype)}, expected bool or a "
-                           "floating point dtype")
+        raise RuntimeError(f"{name}: attn_mask has dtype {dtype_object(mask.dtype)}, expected bool "
+                           "or a floating point dtype")
     return 0
 
 
@@ -388,7 +396,8 @@ RULES = {
     "batch_norm": rule_capsule(batch_norm), "batch_norm_apply": rule_capsule(batch_norm_apply),
     "batch_norm_grad": rule_capsule(batch_norm_grad),
     "nll_loss": rule_capsule(nll_loss), "nll_loss_grad": rule_capsule(nll_loss_grad),
-    "cross_entropy": rule_capsule(cross_entropy), "cross_entropy_grad": rule_capsule(cross_entropy_grad),
+    "cross_entropy": rule_capsule(cross_entropy),
+    "cross_entropy_grad": rule_capsule(cross_entropy_grad),
     "check_values": rule_capsule(check_values),
     "attention": rule_capsule(attention), "attention_grad": rule_capsule(attention_grad),
     "step": rule_capsule(step),

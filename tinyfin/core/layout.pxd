@@ -1,5 +1,5 @@
 """Arithmetic on views: pure functions of tf_view, without the GIL."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from tinyfin.core.abi cimport *
 
@@ -15,14 +15,14 @@ cdef inline bint same_shape(const tf_view *a, const tf_view *b) noexcept nogil:
 
 
 cdef inline int64_t numel(const tf_view *v) noexcept nogil:
-    """Product of the sizes, -1 where it does not fit 2^62 elements."""
+    """Product of the sizes, -1 where it is above 2^60."""
     cdef int64_t n = 1
     cdef int i
     for i in range(v.ndim):
         if v.shape[i] == 0:
             return 0
     for i in range(v.ndim):
-        if n > (<int64_t>1 << 60) // v.shape[i]:
+        if (n | v.shape[i]) >> 30 and n > (<int64_t>1 << 60) // v.shape[i]:    # divides only where it may matter
             return -1
         n *= v.shape[i]
     return n
@@ -30,11 +30,11 @@ cdef inline int64_t numel(const tf_view *v) noexcept nogil:
 
 cdef inline void dense_strides(tf_view *v) noexcept nogil:
     """Row-major strides without gaps; size and flags follow."""
-    cdef int64_t n = 1
+    cdef uint64_t n = 1      # unsigned: the strides of an empty or refused shape may wrap round, nobody follows them
     cdef int i
     for i in range(v.ndim - 1, -1, -1):
-        v.strides[i] = n
-        n *= v.shape[i] if v.shape[i] > 0 else 1
+        v.strides[i] = <int64_t>n
+        n *= <uint64_t>v.shape[i] if v.shape[i] > 0 else 1
     v.size = numel(v)
     v.flags = TF_CONTIGUOUS
 
@@ -45,7 +45,7 @@ cdef inline void settle(tf_view *v) noexcept nogil:
     cdef int i
     cdef bint dense = True
     v.size = numel(v)
-    for i in range(v.ndim - 1, -1, -1):
+    for i in range(v.ndim - 1 if v.size > 0 else -1, -1, -1):
         if v.shape[i] != 1:
             if v.strides[i] != n:
                 dense = False

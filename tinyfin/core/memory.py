@@ -2,31 +2,16 @@
 
 import os
 
-CGROUP_FILES = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
+from tinyfin.core import cgroup
+
 UNKNOWN = 1 << 62
 
 
-def _number(path):
-    try:
-        with open(path) as f:
-            text = f.read().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
-
-
-def _machine():
+def machine():
     """Bytes the machine can still give, by the kernel's own estimate."""
-    try:
-        with open("/proc/meminfo") as f:
-            for line in f:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    for line in (cgroup.read("/proc/meminfo") or "").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -34,10 +19,6 @@ def _machine():
 
 
 def available():
-    """Bytes free for this process: the smaller of the machine's and the control group's."""
-    free = _machine()
-    for limit_file, used_file in CGROUP_FILES:
-        limit, used = _number(limit_file), _number(used_file)
-        if limit is not None and used is not None:
-            free = min(free, max(limit - used, 0))
-    return free
+    """Bytes free for this process: the smaller of the machine's and its control groups'."""
+    group = cgroup.free_memory()
+    return machine() if group is None else min(machine(), group)

@@ -67,7 +67,7 @@ cdef Node make_node(Op op, PyObject **args, int n):
             continue
         t = <Tensor>args[i]
         dtypes[i] = t.v.dtype
-        if t.needs:
+        if flows(t):
             if t.base is not None:
                 sync_view(t)
             if t.node is not None:
@@ -87,6 +87,9 @@ cdef Node make_node(Op op, PyObject **args, int n):
             if args[i] != NULL and node.kept >> min(i, op.nin - 1) & 1:
                 saved[i] = <object>args[i]
                 if isinstance(saved[i], Tensor):
+                    if (<Tensor>saved[i]).inference:
+                        raise RuntimeError(f"{op.name}: a tensor made in inference mode cannot be saved for backward; "
+                                           "clone() it outside")
                     node.versions[i] = (<Tensor>saved[i]).storage.version
         node.saved = tuple(saved)
     return node
@@ -98,7 +101,7 @@ cdef Node make_wide_node(Node node, PyObject **args, int n):
     cdef Tensor t
     for i in range(n):
         t = <Tensor>args[i]
-        if t.needs and t.base is not None:
+        if flows(t) and t.base is not None:
             sync_view(t)
         edges.append(None if not t.needs else (t if t.node is None else t.node))
         outs.append(t.out_nr if t.needs and t.node is not None else 0)
@@ -158,7 +161,7 @@ cdef int sync_view(Tensor t) except -1:
     if t.synced == t.storage.version or b.node is None:
         return 0
     t.node = strided_node(b, t)
-    t.out_nr = 0
+    t.out_nr, t.needs = 0, True
     t.synced = t.storage.version
     return 0
 
@@ -207,7 +210,7 @@ def python_node(str name, backward, tuple inputs, tuple outputs):
     cdef list edges = [], outs = []
     node = Node.__new__(Node)
     for x in inputs:
-        if not isinstance(x, Tensor) or not (<Tensor>x).needs:
+        if not isinstance(x, Tensor) or not flows(<Tensor>x):
             edges.append(None)
             outs.append(0)
             continue

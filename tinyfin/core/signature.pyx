@@ -20,9 +20,10 @@ cdef int64_t as_int(object value, str op, str name) except? -1:
         except OverflowError:
             raise OverflowError(f"{op}: {name} is {value}, which does not fit 64 bits") from None
     try:
-        return value.__index__()
+        value = value.__index__()
     except AttributeError:
         raise TypeError(f"{op}: {name} is {value!r}, expected an integer") from None
+    return as_int(value, op, name) if type(value) is int else value
 
 
 cdef int wrap_dim(object value, int ndim, str op, str name) except -1:

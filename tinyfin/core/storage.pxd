@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef class Storage:
-    cdef char *data
+    cdef char *data               # NULL where the host cannot see the bytes
+    cdef void *block              # what a device's kernels know the bytes by
     cdef size_t nbytes, capacity
     cdef readonly int64_t version
     cdef object owner

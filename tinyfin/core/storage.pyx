@@ -3,7 +3,7 @@
 The pool's lists are guarded by the GIL: allocation and release happen with it held.
 """
 from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
 from libc.stdint cimport uint64_t
 
 from tinyfin.core.abi cimport *
@@ -40,13 +40,15 @@ cdef extern from *:
     #else
     #define TF_CACHING 1
     #endif
+    #define TF_CLASSES 448   /* the class of 2^64 bytes is below this */
     typedef struct tf_free_block { struct tf_free_block *next; } tf_free_block;
-    static tf_free_block *tf_free_lists[400];
+    static tf_free_block *tf_free_lists[TF_CLASSES];
     static uint64_t tf_requests, tf_reused;
     static size_t tf_live, tf_cached, tf_peak, tf_limit = (size_t)-1;
+    static size_t tf_fresh;  /* bytes taken from the system since its free memory was last looked at */
     static size_t tf_cache_limit = (size_t)1 << 31;
     static void tf_cache_empty(void) {
-      for (int c = 0; c < 400; c++)
+      for (int c = 0; c < TF_CLASSES; c++)
         for (tf_free_block *b; (b = tf_free_lists[c]); ) { tf_free_lists[c] = b->next; free(b); }
       tf_cached = 0;
     }
@@ -55,10 +57,11 @@ cdef extern from *:
       size_t n = tf_class_bytes(c);
       tf_requests++;
       if (b) { tf_free_lists[c] = b->next; tf_cached -= n; tf_reused++; }
-      else b = tf_block_new(n);
+      else { b = tf_block_new(n); tf_fresh += n; }
       if (b) { tf_live += n; if (tf_live > tf_peak) tf_peak = tf_live; }
       return b;
     }
+    static int tf_pool_has(int c) { return tf_free_lists[c] != NULL; }
     static void tf_pool_put(void *p, int c) {
       size_t n = tf_class_bytes(c);
       tf_live -= n;
@@ -70,14 +73,16 @@ cdef extern from *:
     """
     void *tf_pool_get(int c) nogil
     void tf_pool_put(void *p, int c) nogil
+    bint tf_pool_has(int c) nogil
     int tf_class_of(size_t n) nogil
     size_t tf_class_bytes(int c) nogil
     void tf_cache_empty() nogil
     uint64_t tf_requests, tf_reused
-    size_t tf_live, tf_cached, tf_peak, tf_limit, tf_cache_limit
+    size_t tf_live, tf_cached, tf_peak, tf_limit, tf_fresh
 
 cdef size_t LARGE = 1 << 20          # storages from here on are named in memory errors
-cdef size_t CHECKED_FROM = 16 << 20  # from here on the free memory is asked before allocating
+cdef size_t CHECKED_FROM = 16 << 20  # bytes taken from the system between two looks at its free memory
+cdef size_t IMPOSSIBLE = <size_t>1 << 56
 
 cdef dict LIVE = {}        # address of a large storage -> (bytes, operation that made it)
 cdef dict ALLOCATORS = {}  # backend slot -> function (bytes, device index) -> object owning the block
@@ -98,19 +103,23 @@ cdef class Storage:
 cdef Storage allocate(size_t nbytes, int backend, int index, str label):
     cdef Storage s
     cdef int c
+    cdef size_t size
     if backend != TF_CPU:
         return allocate_on_device(nbytes, backend, index)
-    if nbytes >= CHECKED_FROM or tf_live + nbytes > tf_limit:
-        check_free(nbytes, label)
-    s = Storage.__new__(Storage)
+    if nbytes > IMPOSSIBLE:
+        refuse(nbytes, free_bytes(), label)
     c = tf_class_of(nbytes)
+    size = tf_class_bytes(c)
+    if size > tf_limit - min(tf_limit, tf_live) or (tf_fresh + size >= CHECKED_FROM and not tf_pool_has(c)):
+        check_free(size, nbytes, label)
+    s = Storage.__new__(Storage)
     s.data = <char *>tf_pool_get(c)
     if s.data == NULL:
         tf_cache_empty()
         s.data = <char *>tf_pool_get(c)
         if s.data == NULL:
             refuse(nbytes, 0, label)
-    s.capacity = tf_class_bytes(c)
+    s.capacity = size
     s.nbytes = nbytes
     s.pooled = True
     if nbytes >= LARGE:
@@ -119,9 +128,15 @@ cdef Storage allocate(size_t nbytes, int backend, int index, str label):
 
 
 cdef Storage allocate_on_device(size_t nbytes, int backend, int index):
+    """The allocator's object owns the bytes: it has the buffer protocol, or a number `block`, or nothing."""
     cdef Storage s = Storage.__new__(Storage)
-    s.owner = ALLOCATORS[backend](nbytes, index)
-    s.nbytes, s.backend, s.index = nbytes, backend, index
+    owner = ALLOCATORS[backend](nbytes, index)
+    s.owner, s.nbytes, s.backend, s.index = owner, nbytes, backend, index
+    if PyObject_CheckBuffer(owner):
+        PyObject_GetBuffer(owner, &s.buf, PyBUF_WRITABLE)
+        s.has_buffer, s.data = True, <char *>s.buf.buf
+    elif owner is not None:
+        s.block = <void *><size_t>getattr(owner, "block", 0)
     return s
 
 
@@ -130,19 +145,22 @@ def set_allocator(int backend, allocator):
     ALLOCATORS[backend] = allocator
 
 
-cdef int check_free(size_t nbytes, str label) except -1:
-    """Refuses what cannot fit before anything is touched."""
+cdef size_t free_bytes() except? 0:
+    """What the system and the limit still allow."""
     from tinyfin.core.memory import available
     cdef size_t free = available()
-    if tf_limit != <size_t>-1:
-        free = min(free, tf_limit - min(tf_limit, tf_live))
-    # cached blocks count as free: they are given back first
-    if nbytes > free and tf_cached:
+    return min(free, tf_limit - min(tf_limit, tf_live))
+
+
+cdef int check_free(size_t size, size_t nbytes, str label) except -1:
+    """Refuses what cannot fit before anything is touched."""
+    global tf_fresh
+    cdef size_t free = free_bytes()
+    tf_fresh = 0
+    if size > free and tf_cached:        # cached blocks count as free: they are given back first
         tf_cache_empty()
-        free = available()
-        if tf_limit != <size_t>-1:
-            free = min(free, tf_limit - min(tf_limit, tf_live))
-    if nbytes > free:
+        free = free_bytes()
+    if size > free:
         refuse(nbytes, free, label)
     return 0
 
@@ -174,8 +192,8 @@ def set_memory_limit(limit):
     if limit is None:
         tf_limit = <size_t>-1
         return
-    if not isinstance(limit, int) or limit < 0:
-        raise ValueError(f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 <= limit < 1 << 63:
+        raise ValueError(f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0, or None")
     tf_limit = limit
 
 

@@ -66,6 +66,7 @@ cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, i
 cdef Tensor alias_of(Tensor x)
 cdef Tensor twin_of(Tensor x)
 cdef int check_readable(Tensor t, str what) except -1
+cdef object read_element(const tf_view *v, const char *p)
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
 cdef int bump(Tensor t) except -1

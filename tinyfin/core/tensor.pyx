@@ -4,11 +4,15 @@ The life of a call: gather views, infer, allocate, run the kernel, record. Rules
 data of the row; nothing here knows an operation by name except the operator slots.
 """
 cimport cython
-from cpython.buffer cimport Py_buffer, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
+from cpython.buffer cimport (
+    Py_buffer, PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES,
+    PyBUF_WRITABLE)
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport (
     INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t)
+from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -29,15 +33,6 @@ from tinyfin.core.size import Size
 
 cdef extern from *:
     """
-    #if defined(__x86_64__)
-    #include <xmmintrin.h>
-    #define tf_csr_get() _mm_getcsr()
-    #define tf_csr_set(x) _mm_setcsr(x)
-    #else
-    #define tf_csr_get() 0u
-    #define tf_csr_set(x) ((void)(x))
-    #endif
-    #define TF_FLUSH 0x8040u   /* FTZ | DAZ */
     static uint32_t tf_mode_default = 1u | 1u << 30;
     static __thread uint32_t tf_mode_tls;
     static inline uint32_t *tf_mode_here(void) {
@@ -56,13 +51,15 @@ cdef extern from *:
       PyType_Modified(type);
     }
     """
-    uint32_t tf_csr_get() nogil
-    void tf_csr_set(uint32_t) nogil
-    uint32_t TF_FLUSH
     uint32_t tf_mode_default
     uint32_t *tf_mode_here() nogil
     void tf_make_callable(PyObject *type, Py_ssize_t offset)
     void tf_install(PyObject *type, object name, object value)
+
+cdef extern from "flush.h" nogil:
+    uint32_t tf_csr_get()
+    void tf_csr_set(uint32_t)
+    uint32_t TF_FLUSH
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t nargsf) nogil
@@ -83,6 +80,7 @@ memset(&ABSENT, 0, sizeof(tf_view))
 ABSENT.flags = TF_ABSENT
 
 cdef uint64_t SEQUENCE = 0
+cdef Storage NOTHING = Storage.__new__(Storage)     # under tensors that have no bytes yet
 HOOKS = {}                    # what upper floors hand down: slow, fallback, advanced indexing ...
 cdef int DEFAULT_BACKEND = TF_CPU
 cdef int DEFAULT_INDEX = 0
@@ -135,6 +133,7 @@ cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, i
     """A fresh row-major tensor; its bytes are whatever was there."""
     cdef Tensor t = Tensor.__new__(Tensor)
     t.v.ndim, t.v.dtype, t.v.backend, t.v.index = ndim, dtype, backend, index
+    t.inference = tf_mode_here()[0] & INFERENCE != 0
     memcpy(t.v.shape, shape, ndim * sizeof(int64_t))
     give_storage(t, label)
     return t
@@ -145,7 +144,7 @@ cdef int give_storage(Tensor t, str label) except -1:
     if t.v.size < 0:
         raise MemoryError(f"{label}: shape {shape_tuple(&t.v)} has more elements than memory can have")
     t.storage = allocate(t.v.size * tf_itemsize[t.v.dtype], t.v.backend, t.v.index, label)
-    t.v.data, t.v.offset = t.storage.data, 0
+    t.v.data, t.v.block, t.v.offset = t.storage.data, t.storage.block, 0
     return 0
 
 
@@ -237,7 +236,9 @@ cdef class Tensor:
     __array_ufunc__ = None
 
     def __cinit__(self, *args, **kwargs):
-        self.v.backend = 0
+        # an empty tensor until its maker says otherwise: a subclass may forget to call __init__
+        self.v.ndim, self.v.strides[0], self.v.flags, self.v.dtype = 1, 1, TF_CONTIGUOUS, TF_F32
+        self.storage = NOTHING
 
     def __init__(self, *args):
         """Tensor(2, 3) is an uninitialised float tensor, Tensor([1, 2]) one of these values."""
@@ -333,6 +334,8 @@ cdef class Tensor:
     @property
     def requires_grad(self):
         """Whether gradients flow to this tensor."""
+        if not self.needs and flows(self):
+            sync_view(self)
         return self.needs
 
     @requires_grad.setter
@@ -342,7 +345,7 @@ cdef class Tensor:
                                f"this one is {self.dtype}")
         if value and self.inference:
             raise RuntimeError("requires_grad: this tensor was made in inference mode; clone() it outside")
-        if not value and self.node is not None:
+        if not value and not self.is_leaf:
             raise RuntimeError("requires_grad: only leaves can change it; use detach()")
         self.needs = value
 
@@ -354,12 +357,12 @@ cdef class Tensor:
     @property
     def is_leaf(self):
         """Whether no recorded operation made this tensor."""
-        return self.node is None
+        return self.grad_fn is None
 
     @property
     def grad_fn(self):
         """The recorded operation that made this tensor, or None."""
-        if self.base is not None and self.needs:
+        if self.base is not None and flows(self):
             sync_view(self)
         return self.node
 
@@ -428,7 +431,10 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
+        if self.needs and category[value.v.dtype] < 2:
+            raise RuntimeError(f"data: a tensor that requires grad cannot become one of {value.dtype}")
         self.v, self.storage = value.v, value.storage
+        self.base, self.inference = None, value.inference
 
     def is_inference(self):
         """Whether the tensor was made in inference mode."""
@@ -501,19 +507,25 @@ cdef class Tensor:
         return iter([self[i] for i in range(self.v.shape[0])])
 
     def __contains__(self, item):
+        if not is_operand(item):
+            raise RuntimeError(f"contains: {item!r} of type {type(item).__name__} is no Tensor and no number")
         return bool(EQ(self, item).any())
 
     def __repr__(self):
         return HOOKS["repr"](self)
 
     def __format__(self, spec):
-        return format(self.item(), spec) if spec and self.v.ndim == 0 else repr(self)
+        if not spec:
+            return str(self)
+        if self.v.ndim:
+            raise TypeError(f"format: '{spec}' formats one number, the tensor has shape {shape_tuple(&self.v)}")
+        return format(self.item(), spec)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         fill_buffer(self, buffer, flags)
 
     def __releasebuffer__(self, Py_buffer *buffer):
-        free(buffer.internal)
+        release_buffer(buffer)
 
     def __reduce_ex__(self, protocol):
         return HOOKS["reduce"](self)
@@ -551,6 +563,7 @@ cdef class Tensor:
     def __rmod__(self, other): return binary(MOD, other, self)
     def __pow__(self, other, modulo): return binary(POW, self, other)
     def __rpow__(self, other, modulo): return binary(POW, other, self)
+    def __rmatmul__(self, other): return NotImplemented
     def __matmul__(self, other): return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
     def __and__(self, other): return binary(AND, self, other)
     def __rand__(self, other): return binary(AND, other, self)

@@ -22,7 +22,7 @@ def twin(Tensor x not None, bint history=False):
     cdef Tensor t = twin_of(x)
     t.inference = x.inference
     if history:
-        if x.base is not None and x.needs:
+        if x.base is not None and flows(x):
             sync_view(x)
         t.node, t.out_nr, t.needs, t.base, t.synced = x.node, x.out_nr, x.needs, x.base, x.synced
     return t
@@ -82,7 +82,7 @@ def record(Op op, tuple args, tuple attrs, tuple outs):
             first.base = x if x.base is None else x.base
             first.synced = x.storage.version
     for a in args:
-        if isinstance(a, Tensor) and (<Tensor>a).needs:
+        if isinstance(a, Tensor) and flows(<Tensor>a):
             needed = True
     if not needed or not tf_mode_here()[0] & GRAD or category[first.v.dtype] < 2 or op.row.nondiff:
         return

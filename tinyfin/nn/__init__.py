@@ -45,6 +45,7 @@ from tinyfin.nn.conv import Conv2d as Conv2d
 from tinyfin.nn.conv import Conv3d as Conv3d
 from tinyfin.nn.conv import ConvTranspose1d as ConvTranspose1d
 from tinyfin.nn.conv import ConvTranspose2d as ConvTranspose2d
+from tinyfin.nn.conv import ConvTranspose3d as ConvTranspose3d
 from tinyfin.nn.linear import Bilinear as Bilinear
 from tinyfin.nn.linear import Embedding as Embedding
 from tinyfin.nn.linear import Flatten as Flatten
@@ -96,6 +97,7 @@ from tinyfin.nn.parameter import Buffer as Buffer
 from tinyfin.nn.parameter import Parameter as Parameter
 from tinyfin.nn.pool import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from tinyfin.nn.pool import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from tinyfin.nn.pool import AdaptiveAvgPool3d as AdaptiveAvgPool3d
 from tinyfin.nn.pool import AvgPool1d as AvgPool1d
 from tinyfin.nn.pool import AvgPool2d as AvgPool2d
 from tinyfin.nn.pool import AvgPool3d as AvgPool3d

@@ -295,7 +295,11 @@ class _ConvTranspose(_ConvNd):
         return extra
 
 
-_TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d)
+_TRANSPOSED = (
+    functional.conv_transpose1d,
+    functional.conv_transpose2d,
+    functional.conv_transpose3d,
+)
 
 
 class ConvTranspose1d(_ConvTranspose):
@@ -341,3 +345,16 @@ class ConvTranspose2d(_ConvTranspose):
     """
 
     _n = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """Transposed convolution over three dimensions.
+
+    Shapes: (N, in_channels, D, H, W) or (in_channels, D, H, W) to (N, out_channels, D', H', W').
+    Arguments and errors are those of `ConvTranspose1d`, with one integer or three.
+
+    >>> tuple(nn.ConvTranspose3d(2, 3, 2, stride=2)(tf.ones(1, 2, 1, 2, 3)).shape)
+    (1, 3, 2, 4, 6)
+    """
+
+    _n = 3

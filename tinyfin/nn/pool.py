@@ -247,3 +247,18 @@ class AdaptiveAvgPool2d(_Adaptive):
     def forward(self, input: Tensor) -> Tensor:
         """Pools."""
         return functional.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """Means of windows chosen so that the last three dimensions get given sizes; None keeps one.
+
+    Raises:
+        RuntimeError: in a call, the input has other than 4 or 5 dimensions.
+
+    >>> nn.AdaptiveAvgPool3d(1)(tf.ones(1, 2, 3, 4)).tolist()
+    [[[[1.0]]]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pools."""
+        return functional.adaptive_avg_pool3d(input, self.output_size)

@@ -4,6 +4,8 @@ from tinyfin.ops.row import F, attr, binary, composite, unary
 
 SQRT_HALF = 0.7071067811865476
 INV_SQRT_2PI = 0.3989422804014327
+INNER = {"dtypes": "fh", "scalars": False, "inplace": False, "function": False, "method": False}
+"""Fields of rows that only other rows call."""
 
 
 def slope(name, default):
@@ -14,12 +16,12 @@ def slope(name, default):
 unary("relu", "select(x < T(0), T(0), x)", result="same", d=None, dtypes="ifh",
       vjp=lambda g, y: F.relu_grad(g, y), jvp=lambda y, x_t: F.relu_grad(x_t, y),
       doc="max(x, 0); NaN stays NaN.")
-binary("relu_grad", "select(b > T(0), a, T(0))", dtypes="fh", d=None, function=False, method=False,
+binary("relu_grad", "select(b > T(0), a, T(0))", d=None, **INNER,
        vjp=(lambda g, b: F.relu_grad(g, b), None), jvp=lambda b, a_t: None if a_t is None else F.relu_grad(a_t, b),
        doc="a where the activation b is positive.")
 unary("sigmoid", "sigmoid(x)", d=None, dtypes="fh", vjp=lambda g, y: F.sigmoid_grad(g, y),
       jvp=lambda y, x_t: F.sigmoid_grad(x_t, y), doc="1 / (1 + exp(-x)).")
-binary("sigmoid_grad", "a * ((T(1) - b) * b)", dtypes="fh", function=False, method=False,
+binary("sigmoid_grad", "a * ((T(1) - b) * b)", **INNER,
        d=(lambda b: (1 - b) * b, lambda a, b: a * (1 - 2 * b)),
        doc="a (1 - b) b for the sigmoid b.")
 unary("leaky_relu", "select(x > T(0), x, x * negative_slope)", result="same", dtypes="fh", method=False,
@@ -41,7 +43,7 @@ unary("gelu_erf", "T(0.5) * x * (T(1) + erf(x * T(0.7071067811865476)))", result
       function=False, method=False, d=None, vjp=lambda g, x: F.gelu_erf_grad(g, x),
       jvp=lambda x, x_t: F.gelu_erf_grad(x_t, x), doc="x times the normal distribution function.")
 binary("gelu_erf_grad", "a * (T(0.5) * (T(1) + erf(b * T(0.7071067811865476)))"
-       " + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))", dtypes="fh", function=False, method=False,
+       " + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))", **INNER,
        d=(lambda a, b: F.gelu_erf_grad(F.full_of((), 1.0, b), b),
           lambda a, b: a * (F.exp(-0.5 * (b * b)) * INV_SQRT_2PI * (2 - b * b))),
        doc="Derivative of gelu_erf at b, times a.")
@@ -72,7 +74,7 @@ composite("gelu", "x", lambda x, approximate: F.gelu_tanh(x) if approximate == "
 unary("silu", "x * sigmoid(x)", result="same", dtypes="fh", method=False, d=None,
       vjp=lambda g, x: F.silu_grad(g, x), jvp=lambda x, x_t: F.silu_grad(x_t, x),
       doc="x times sigmoid(x).")
-binary("silu_grad", "a * (sigmoid(b) * (T(1) + b * (T(1) - sigmoid(b))))", dtypes="fh", function=False, method=False,
+binary("silu_grad", "a * (sigmoid(b) * (T(1) + b * (T(1) - sigmoid(b))))", **INNER,
        d=(lambda b: F.silu_slope(b), lambda a, b: a * F.silu_bend(b)), doc="Derivative of silu at b, times a.")
 composite("softplus", "x", lambda x, beta, threshold: F.softplus_formula(x, beta, threshold),
           attrs=(slope("beta", 1.0), slope("threshold", 20.0)), method=False, dtypes="fh",

@@ -1,8 +1,8 @@
 """Rows of attention.
 
-The formula is the definition in plain operations, and the oracle of the tests. The fused kernel goes
-through the keys in blocks of 64, in the order that backends/cpu/attention_loops.h spells out, which
-every backend's kernel follows; it needs no buffer of queries times keys.
+The formula says what attention is, in plain operations. The order of the fused kernels, which
+defines the bits, stands in backends/cpu/attention_loops.h and holds on every backend: keys in
+blocks of 64, no buffer of queries times keys.
 """
 
 from tinyfin.ops.row import F, attr, composite
@@ -58,7 +58,10 @@ def sdpa_formula(q, k, v, mask, is_causal, scale):
 
 def sdpa_grad_formula(g, q, k, v, mask, out, lse, is_causal, scale):
     """With ds = p (dp - sum of p dp) scale, dp = g v': gradients ds k, ds' q and p' g."""
-    heads, factor = q.shape[-3] if q.ndim > 2 else 1, q.shape[-1] ** -0.5 if scale is None else scale
+    heads, factor = (
+        q.shape[-3] if q.ndim > 2 else 1,
+        q.shape[-1] ** -0.5 if scale is None else scale,
+    )
     kk, vv, g = shared(wide(k), heads), shared(wide(v), heads), wide(g)
     p, _ = weights(scores(q, kk, mask, is_causal, scale))
     dp = F.matmul(g, F.transpose(vv, -2, -1))
@@ -82,25 +85,49 @@ def sdpa_all(g, q, k, v, mask, y, y1, is_causal, scale):
 
 
 PUBLIC = {"q": "query", "k": "key", "v": "value", "mask": "attn_mask"}
-composite("sdpa_forward", "q k v mask?", sdpa_formula, attrs=(CAUSAL, SCALE), infer="attention",
-          family="attention", nout=2, dtypes="fh", amp="low", vjp_all=sdpa_all, public=PUBLIC,
-          function=False, method=False,
-          doc="Attention, and the logarithm of each query's sum of exponentials.")
-composite("sdpa_grad", "g q k v mask? out lse", sdpa_grad_formula, attrs=(CAUSAL, SCALE),
-          infer="attention_grad", family="attention_grad", nout=3, dtypes="fh", function=False,
-          method=False, doc="Gradients of attention.")
+composite(
+    "sdpa_forward",
+    "q k v mask?",
+    sdpa_formula,
+    attrs=(CAUSAL, SCALE),
+    infer="attention",
+    family="attention",
+    nout=2,
+    dtypes="fh",
+    amp="low",
+    vjp_all=sdpa_all,
+    public=PUBLIC,
+    function=False,
+    method=False,
+    doc="Attention, and the logarithm of each query's sum of exponentials.",
+)
+composite(
+    "sdpa_grad",
+    "g q k v mask? out lse",
+    sdpa_grad_formula,
+    attrs=(CAUSAL, SCALE),
+    infer="attention_grad",
+    family="attention_grad",
+    nout=3,
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradients of attention.",
+)
 
 
 def stretched(x, lead):
     """x with the leading sizes `lead`, without copying."""
-    return x if tuple(x.shape[: -2]) == lead else x.expand((*lead, *x.shape[-2:]))
+    return x if tuple(x.shape[:-2]) == lead else x.expand((*lead, *x.shape[-2:]))
 
 
 def common(q, k, v, enable_gqa):
     """q, k, v with leading sizes that agree; key heads may be fewer with enable_gqa."""
     if q.ndim < 2 or k.ndim < 2 or v.ndim < 2:
-        raise RuntimeError(f"scaled_dot_product_attention: query is {tuple(q.shape)}, key is {tuple(k.shape)}, "
-                           f"value is {tuple(v.shape)}: expected at least 2 dimensions")
+        raise RuntimeError(
+            f"scaled_dot_product_attention: query is {tuple(q.shape)}, key is {tuple(k.shape)}, "
+            f"value is {tuple(v.shape)}: expected at least 2 dimensions"
+        )
     if enable_gqa or (q.shape[:-2] == k.shape[:-2] == v.shape[:-2]):
         return q, k, v
     lead = ()
@@ -115,7 +142,9 @@ def merged(a, b):
     a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
     for x, y in zip(a, b):
         if x != y and x != 1 and y != 1:
-            raise RuntimeError(f"scaled_dot_product_attention: leading sizes {a} and {b} do not broadcast")
+            raise RuntimeError(
+                f"scaled_dot_product_attention: leading sizes {a} and {b} do not broadcast"
+            )
     return tuple(max(x, y) if 0 not in (x, y) else 0 for x, y in zip(a, b))
 
 
@@ -124,7 +153,9 @@ def attend(q, k, v, mask, dropout_p, is_causal, scale, enable_gqa):
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"scaled_dot_product_attention: dropout_p is {dropout_p}, expected 0 to 1")
     if is_causal and mask is not None:
-        raise RuntimeError("scaled_dot_product_attention: attn_mask is given and is_causal is True, expected one")
+        raise RuntimeError(
+            "scaled_dot_product_attention: attn_mask is given and is_causal is True, expected one"
+        )
     q, k, v = common(q, k, v, enable_gqa)
     if dropout_p == 0.0 and not (mask is not None and mask.requires_grad):
         return F.sdpa_forward(q, k, v, mask, is_causal, scale)[0]
@@ -133,6 +164,14 @@ def attend(q, k, v, mask, dropout_p, is_causal, scale, enable_gqa):
     return F.matmul(F.dropout(p, dropout_p, True), shared(wide(v), heads)).to(q.dtype)
 
 
-composite("scaled_dot_product_attention", "q k v mask?", attend, dtypes="fh", amp="low", method=False,
-          attrs=(attr("dropout_p", "float", 0.0), CAUSAL, SCALE, attr("enable_gqa", "bool", False)),
-          public=PUBLIC, doc="softmax(query key' scale + mask) value.")
+composite(
+    "scaled_dot_product_attention",
+    "q k v mask?",
+    attend,
+    dtypes="fh",
+    amp="low",
+    method=False,
+    attrs=(attr("dropout_p", "float", 0.0), CAUSAL, SCALE, attr("enable_gqa", "bool", False)),
+    public=PUBLIC,
+    doc="softmax(query key' scale + mask) value.",
+)

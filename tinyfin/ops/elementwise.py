@@ -63,12 +63,12 @@ binary("minimum", "min(a, b)", d=(lambda a, b: F.share_max(-a, -b), lambda a, b:
 binary("share_max", "select(a > b, T(2), select(a == b, T(1), T(0))) / T(2)", d=None, nondiff=True, dtypes="fh",
        function=False, method=False, doc="1 where a is larger, one half at a tie, else 0.")
 binary("fmax", "select(isnan(a), b, select(isnan(b), a, max(a, b)))", d=None, dtypes="bifh",
-       vjp=(lambda g, a, b: F.where(F.logical_or(a >= b, F.isnan(b)), g, 0.0),
-            lambda g, a, b: F.where(F.logical_or(a >= b, F.isnan(b)), 0.0, g)),
+       vjp=(lambda g, a, b: F.where(F.logical_or(a >= b, b != b), g, 0.0),
+            lambda g, a, b: F.where(F.logical_or(a >= b, b != b), 0.0, g)),
        doc="The larger element; a number wins over NaN.")
 binary("fmin", "select(isnan(a), b, select(isnan(b), a, min(a, b)))", d=None, dtypes="bifh",
-       vjp=(lambda g, a, b: F.where(F.logical_or(a <= b, F.isnan(b)), g, 0.0),
-            lambda g, a, b: F.where(F.logical_or(a <= b, F.isnan(b)), 0.0, g)),
+       vjp=(lambda g, a, b: F.where(F.logical_or(a <= b, b != b), g, 0.0),
+            lambda g, a, b: F.where(F.logical_or(a <= b, b != b), 0.0, g)),
        doc="The smaller element; a number wins over NaN.")
 binary("atan2", "atan2(a, b)", result="float", dtypes="fh",
        d=(lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
@@ -123,6 +123,8 @@ row("where", "c a b", expr="select(c != T(0), a, b)", infer="where", family="ele
     jvp=lambda c, a_t, b_t: F.where(c, 0.0 if a_t is None else a_t, 0.0 if b_t is None else b_t),
     public={"a": "input"}, method=False,
     doc="Elements of the second tensor where the condition holds, of the third elsewhere.")
+composite("masked_fill", "x c a", lambda x, c, a: F.masked_fill_formula(x, c, a), scalars=True, inplace=True,
+          public={"c": "mask", "a": "value"}, dtypes="any", doc="A value where the mask holds, the tensor elsewhere.")
 binary("clamp_min", "select(isnan(x), x, select(isnan(a), a, select(x < a, a, x)))", args="x a",
        d=None, public={"a": "min"},
        vjp=(lambda g, x, a: F.where(x < a, 0.0, g), lambda g, x, a: F.where(x < a, g, 0.0)),
@@ -187,4 +189,4 @@ unary("erfinv", "erfinv(x)", d=lambda y: F.exp(y * y) / TWO_OVER_SQRT_PI, dtypes
 unary("lgamma", "lgamma(x)", d=lambda x: F.digamma(x), dtypes="fh", domain=(0.3, 5),
       doc="Logarithm of the magnitude of the gamma function.")
 unary("digamma", "digamma(x)", d=None, vjp=lambda g, x: F.refuse_digamma_gradient(), dtypes="fh", domain=(0.3, 5),
-      doc="Derivative of lgamma; itself without derivative.", nondiff=True)
+      doc="Derivative of lgamma; itself without derivative.")

@@ -39,7 +39,7 @@ def picked_weights(w, target, ignore_index):
 
 
 def nll_loss_formula(x, target, w, reduction, ignore_index):
-    """-x[label] weight[label]; its sum, or that divided by the sum of weights; the sum of weights."""
+    """-x[label] weight[label], its sum, or that over the sum of weights; the sum of weights."""
     a, dim = wide(x), class_dim(x)
     keep, index, weight = picked_weights(w, target, ignore_index)
     if x.ndim == 1 and target.ndim == 1:
@@ -72,7 +72,7 @@ def nll_loss_grad_formula(g, target, w, total, reduction, ignore_index, shape):
 
 
 def cross_entropy_forward_formula(x, target, w, reduction, ignore_index):
-    """nll_loss of log_softmax; sum of weights; largest logit; log of the sum of exp(x - largest)."""
+    """nll_loss of log_softmax, sum of weights, largest logit, log of the sum of exp(x - it)."""
     a, dim = wide(x), class_dim(x)
     top = F.amax(a, dim, True)
     logs = F.log(F.sum(F.exp(a - top), dim, True))
@@ -83,42 +83,121 @@ def cross_entropy_forward_formula(x, target, w, reduction, ignore_index):
 def cross_entropy_grad_formula(g, x, target, w, total, shift, log, reduction, ignore_index):
     """nll_loss's gradient, then log_softmax's."""
     dim = class_dim(x)
-    first = nll_loss_grad_formula(wide(g), target, w, total, reduction, ignore_index, tuple(x.shape))
+    first = nll_loss_grad_formula(
+        wide(g), target, w, total, reduction, ignore_index, tuple(x.shape)
+    )
     return F.log_softmax_grad(first, F.log_softmax(wide(x), dim), dim).to(x.dtype)
 
 
 LABELS = {"target": "target", "w": "weight"}
-composite("nll_loss_forward", "x target w?", nll_loss_formula, attrs=(REDUCTION, IGNORE), nout=2,
-          infer="nll_loss", family="nll_loss", dtypes="fh", amp="high", function=False, method=False,
-          vjp=(lambda g, target, w, y1, x_shape, reduction, ignore_index: F.nll_loss_grad(
-              g, target, w, y1, reduction, ignore_index, x_shape), None, None),
-          doc="Negative log-likelihood, with the sum of the weights.")
-composite("nll_loss_grad", "g target w? total", nll_loss_grad_formula,
-          attrs=(REDUCTION, IGNORE, attr("shape", "shape")), infer="nll_loss_grad",
-          family="nll_loss_grad", dtypes="fh", function=False, method=False,
-          vjp=(lambda g, target, w, reduction, ignore_index: F.nll_loss_forward(
-              g, target, w, reduction, ignore_index)[0], None, None, None),
-          doc="Gradient of the negative log-likelihood.")
-composite("cross_entropy_forward", "x target w?", cross_entropy_forward_formula,
-          attrs=(REDUCTION, IGNORE), nout=4, infer="cross_entropy", family="cross_entropy",
-          dtypes="fh", amp="high", function=False, method=False,
-          vjp=(lambda g, x, target, w, y1, y2, y3, reduction, ignore_index: F.cross_entropy_grad(
-              g, x, target, w, y1, y2, y3, reduction, ignore_index), None, None),
-          doc="Cross entropy of class labels, with what its gradient needs.")
-composite("cross_entropy_grad", "g x target w? total shift log", cross_entropy_grad_formula,
-          attrs=(REDUCTION, IGNORE), infer="cross_entropy_grad", family="cross_entropy_grad",
-          dtypes="fh", function=False, method=False, doc="Gradient of cross entropy of class labels.")
-composite("nll_loss", "x target w?",
-          lambda x, target, w, reduction, ignore_index: F.nll_loss_forward(
-              x, target, w, reduction, ignore_index)[0],
-          attrs=(REDUCTION, IGNORE), dtypes="fh", amp="high", method=False,
-          doc="Negative log-likelihood of class labels, from log-probabilities.")
-row("check_not_nan", "x", infer="check_values", family="check_not_nan",
-          dtypes="fh", nondiff=True, function=False, method=False,
-          doc="True; an error where an element is NaN.")
-row("check_unit_interval", "x", infer="check_values",
-    family="check_unit_interval", dtypes="fh", nondiff=True, function=False, method=False,
-          doc="True; an error where an element is outside [0, 1].")
+composite(
+    "nll_loss_forward",
+    "x target w?",
+    nll_loss_formula,
+    attrs=(REDUCTION, IGNORE),
+    nout=2,
+    infer="nll_loss",
+    family="nll_loss",
+    dtypes="fh",
+    amp="high",
+    function=False,
+    method=False,
+    vjp=(
+        lambda g, target, w, y1, x_shape, reduction, ignore_index: F.nll_loss_grad(
+            g, target, w, y1, reduction, ignore_index, x_shape
+        ),
+        None,
+        None,
+    ),
+    doc="Negative log-likelihood, with the sum of the weights.",
+)
+composite(
+    "nll_loss_grad",
+    "g target w? total",
+    nll_loss_grad_formula,
+    attrs=(REDUCTION, IGNORE, attr("shape", "shape")),
+    infer="nll_loss_grad",
+    family="nll_loss_grad",
+    dtypes="fh",
+    function=False,
+    method=False,
+    vjp=(
+        lambda g, target, w, reduction, ignore_index: F.nll_loss_forward(
+            g, target, w, reduction, ignore_index
+        )[0],
+        None,
+        None,
+        None,
+    ),
+    doc="Gradient of the negative log-likelihood.",
+)
+composite(
+    "cross_entropy_forward",
+    "x target w?",
+    cross_entropy_forward_formula,
+    attrs=(REDUCTION, IGNORE),
+    nout=4,
+    infer="cross_entropy",
+    family="cross_entropy",
+    dtypes="fh",
+    amp="high",
+    function=False,
+    method=False,
+    vjp=(
+        lambda g, x, target, w, y1, y2, y3, reduction, ignore_index: F.cross_entropy_grad(
+            g, x, target, w, y1, y2, y3, reduction, ignore_index
+        ),
+        None,
+        None,
+    ),
+    doc="Cross entropy of class labels, with what its gradient needs.",
+)
+composite(
+    "cross_entropy_grad",
+    "g x target w? total shift log",
+    cross_entropy_grad_formula,
+    attrs=(REDUCTION, IGNORE),
+    infer="cross_entropy_grad",
+    family="cross_entropy_grad",
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradient of cross entropy of class labels.",
+)
+composite(
+    "nll_loss",
+    "x target w?",
+    lambda x, target, w, reduction, ignore_index: F.nll_loss_forward(
+        x, target, w, reduction, ignore_index
+    )[0],
+    attrs=(REDUCTION, IGNORE),
+    dtypes="fh",
+    amp="high",
+    method=False,
+    doc="Negative log-likelihood of class labels, from log-probabilities.",
+)
+row(
+    "check_not_nan",
+    "x",
+    infer="check_values",
+    family="check_not_nan",
+    dtypes="fh",
+    nondiff=True,
+    function=False,
+    method=False,
+    doc="True; an error where an element is NaN.",
+)
+row(
+    "check_unit_interval",
+    "x",
+    infer="check_values",
+    family="check_unit_interval",
+    dtypes="fh",
+    nondiff=True,
+    function=False,
+    method=False,
+    doc="True; an error where an element is outside [0, 1].",
+)
 
 
 def smoothed(x, target, w, reduction, ignore_index, label_smoothing):
@@ -178,9 +257,16 @@ def cross_entropy(x, target, w, reduction, ignore_index, label_smoothing):
     return F.cross_entropy_forward(x, target, w, reduction, ignore_index)[0]
 
 
-composite("cross_entropy", "x target w?", cross_entropy,
-          attrs=(REDUCTION, IGNORE, attr("label_smoothing", "float", 0.0)), dtypes="fh", amp="high",
-          method=False, doc="Cross entropy between logits and class labels or class probabilities.")
+composite(
+    "cross_entropy",
+    "x target w?",
+    cross_entropy,
+    attrs=(REDUCTION, IGNORE, attr("label_smoothing", "float", 0.0)),
+    dtypes="fh",
+    amp="high",
+    method=False,
+    doc="Cross entropy between logits and class labels or class probabilities.",
+)
 
 
 # ---- elementwise losses
@@ -196,16 +282,28 @@ def loss(name, error, attrs=(), check=None, doc=""):
             check(a)
         return reduced(error(a, b, *values[:-1]), values[-1])
 
-    composite(name, "a b", formula, attrs=(*attrs, REDUCTION), dtypes="fh", method=False, amp="high",
-              public={"a": "input", "b": "target"}, doc=doc)
+    composite(
+        name,
+        "a b",
+        formula,
+        attrs=(*attrs, REDUCTION),
+        dtypes="fh",
+        method=False,
+        amp="high",
+        public={"a": "input", "b": "target"},
+        doc=doc,
+    )
 
 
 def warn_of_shapes(name, a, b):
     """PyTorch's warning about a loss that broadcasts."""
     from warnings import warn
 
-    warn(f"{name}: input is {tuple(a.shape)}, target is {tuple(b.shape)}: they are broadcast, which is "
-         "seldom meant", stacklevel=3)
+    warn(
+        f"{name}: input is {tuple(a.shape)}, target is {tuple(b.shape)}: they are broadcast, "
+        "which is seldom meant",
+        stacklevel=3,
+    )
 
 
 def need_unit_interval(a):
@@ -213,42 +311,94 @@ def need_unit_interval(a):
     try:
         F.check_unit_interval(a.detach())
     except ValueError:
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1") from None
+        raise RuntimeError(
+            "binary_cross_entropy: all elements of input should be between 0 and 1"
+        ) from None
 
 
 BETA, DELTA = attr("beta", "float", 1.0), attr("delta", "float", 1.0)
 HIDDEN = {"function": False, "method": False, "dtypes": "fh", "inplace": False, "amp": "high"}
 
-binary("squared_error", "(a - b) * (a - b)", d=(lambda a, b: 2 * (a - b), lambda a, b: 2 * (b - a)),
-       doc="(a - b) squared.", **HIDDEN)
-binary("absolute_error", "abs(a - b)", d=(lambda a, b: F.sign(a - b), lambda a, b: F.sign(b - a)),
-       doc="|a - b|.", **HIDDEN)
-binary("smooth_error", "select(abs(a - b) < beta, (a - b) * (a - b) * T(0.5) / beta, "
-       "abs(a - b) - beta * T(0.5))", attrs=(BETA,),
-       d=(lambda a, b, beta: F.clamp((a - b) / beta, -1.0, 1.0) if beta else F.sign(a - b),
-          lambda a, b, beta: F.clamp((b - a) / beta, -1.0, 1.0) if beta else F.sign(b - a)),
-       doc="|a - b| - beta / 2, rounded below beta.", **HIDDEN)
-binary("huber_error", "select(abs(a - b) <= delta, (a - b) * (a - b) * T(0.5), "
-       "delta * (abs(a - b) - delta * T(0.5)))", attrs=(DELTA,),
-       d=(lambda a, b, delta: F.clamp(a - b, -delta, delta),
-          lambda a, b, delta: F.clamp(b - a, -delta, delta)),
-       doc="Square below delta, line above.", **HIDDEN)
-binary("bce_error", "(b - T(1)) * max(log1p(-a), T(-100)) - b * max(log(a), T(-100))",
-       d=(lambda a, b: (a - b) / F.clamp((1 - a) * a, 1e-12, None),
-          lambda a, b: F.clamp(F.log1p(-a), -100.0, None) - F.clamp(F.log(a), -100.0, None)),
-       doc="-(b log a + (1 - b) log(1 - a)), logarithms held at -100.", **HIDDEN)
-binary("bce_logits_error", "(T(1) - b) * a + softplus(-a)",
-       d=(lambda a, b: F.sigmoid(a) - b, lambda a: -a),
-       doc="The same of sigmoid(a), without its loss of digits.", **HIDDEN)
-binary("bce_logits_weighted_error", "(T(1) - b) * a + ((p - T(1)) * b + T(1)) * softplus(-a)",
-       args="a b p",
-       d=(lambda a, b, p: (1 - b) - ((p - 1) * b + 1) * F.sigmoid(-a),
-          lambda a, p: (p - 1) * F.softplus(-a) - a, lambda a, b: b * F.softplus(-a)),
-       doc="The same with weight p on the positive part.", **HIDDEN)
-binary("kl_error", "select(b == T(0), T(0), b * log(b)) - b * a",
-       d=(lambda b: -b, lambda a, b: F.log(b) + 1 - a), doc="b (log b - a).", **HIDDEN)
-binary("kl_log_error", "exp(b) * (b - a)",
-       d=(lambda b: -F.exp(b), lambda a, b: F.exp(b) * (b - a + 1)), doc="exp(b) (b - a).", **HIDDEN)
+binary(
+    "squared_error",
+    "(a - b) * (a - b)",
+    d=(lambda a, b: 2 * (a - b), lambda a, b: 2 * (b - a)),
+    doc="(a - b) squared.",
+    **HIDDEN,
+)
+binary(
+    "absolute_error",
+    "abs(a - b)",
+    d=(lambda a, b: F.sign(a - b), lambda a, b: F.sign(b - a)),
+    doc="|a - b|.",
+    **HIDDEN,
+)
+binary(
+    "smooth_error",
+    "select(abs(a - b) < beta, (a - b) * (a - b) * T(0.5) / beta, abs(a - b) - beta * T(0.5))",
+    attrs=(BETA,),
+    d=(
+        lambda a, b, beta: F.clamp((a - b) / beta, -1.0, 1.0) if beta else F.sign(a - b),
+        lambda a, b, beta: F.clamp((b - a) / beta, -1.0, 1.0) if beta else F.sign(b - a),
+    ),
+    doc="|a - b| - beta / 2, rounded below beta.",
+    **HIDDEN,
+)
+binary(
+    "huber_error",
+    "select(abs(a - b) <= delta, (a - b) * (a - b) * T(0.5), "
+    "delta * (abs(a - b) - delta * T(0.5)))",
+    attrs=(DELTA,),
+    d=(
+        lambda a, b, delta: F.clamp(a - b, -delta, delta),
+        lambda a, b, delta: F.clamp(b - a, -delta, delta),
+    ),
+    doc="Square below delta, line above.",
+    **HIDDEN,
+)
+binary(
+    "bce_error",
+    "(b - T(1)) * max(log1p(-a), T(-100)) - b * max(log(a), T(-100))",
+    d=(
+        lambda a, b: (a - b) / F.clamp((1 - a) * a, 1e-12, None),
+        lambda a, b: F.clamp(F.log1p(-a), -100.0, None) - F.clamp(F.log(a), -100.0, None),
+    ),
+    doc="-(b log a + (1 - b) log(1 - a)), logarithms held at -100.",
+    **HIDDEN,
+)
+binary(
+    "bce_logits_error",
+    "(T(1) - b) * a + softplus(-a)",
+    d=(lambda a, b: F.sigmoid(a) - b, lambda a: -a),
+    doc="The same of sigmoid(a), without its loss of digits.",
+    **HIDDEN,
+)
+binary(
+    "bce_logits_weighted_error",
+    "(T(1) - b) * a + ((p - T(1)) * b + T(1)) * softplus(-a)",
+    args="a b p",
+    d=(
+        lambda a, b, p: (1 - b) - ((p - 1) * b + 1) * F.sigmoid(-a),
+        lambda a, p: (p - 1) * F.softplus(-a) - a,
+        lambda a, b: b * F.softplus(-a),
+    ),
+    doc="The same with weight p on the positive part.",
+    **HIDDEN,
+)
+binary(
+    "kl_error",
+    "select(b == T(0), T(0), b * log(b)) - b * a",
+    d=(lambda b: -b, lambda a, b: F.log(b) + 1 - a),
+    doc="b (log b - a).",
+    **HIDDEN,
+)
+binary(
+    "kl_log_error",
+    "exp(b) * (b - a)",
+    d=(lambda b: -F.exp(b), lambda a, b: F.exp(b) * (b - a + 1)),
+    doc="exp(b) (b - a).",
+    **HIDDEN,
+)
 
 loss("mse_loss", lambda a, b: F.squared_error(a, b), doc="Mean of squared differences.")
 loss("l1_loss", lambda a, b: F.absolute_error(a, b), doc="Mean of absolute differences.")
@@ -268,16 +418,22 @@ def huber(a, b, delta):
     return F.huber_error(a, b, delta)
 
 
-loss("smooth_l1_loss", smooth_l1, attrs=(BETA,),
-     doc="Mean of absolute differences, rounded off below beta.")
+loss(
+    "smooth_l1_loss",
+    smooth_l1,
+    attrs=(BETA,),
+    doc="Mean of absolute differences, rounded off below beta.",
+)
 loss("huber_loss", huber, attrs=(DELTA,), doc="Mean of half squares below delta, lines above.")
 
 
 def binary_cross_entropy(x, target, w, reduction):
     """Of probabilities; logarithms are held at -100."""
     if x.shape != target.shape:
-        raise ValueError(f"binary_cross_entropy: input is {tuple(x.shape)}, target is {tuple(target.shape)}: "
-                         "expected the same shape")
+        raise ValueError(
+            f"binary_cross_entropy: input is {tuple(x.shape)}, target is {tuple(target.shape)}: "
+            "expected the same shape"
+        )
     need_unit_interval(x)
     loss = F.bce_error(x, target)
     return reduced(loss if w is None else loss * w, reduction)
@@ -286,31 +442,59 @@ def binary_cross_entropy(x, target, w, reduction):
 def binary_cross_entropy_with_logits(x, target, w, p, reduction):
     """Of sigmoid(x), stable for large x; p weighs the positive part."""
     if x.shape != target.shape:
-        raise ValueError(f"binary_cross_entropy_with_logits: input is {tuple(x.shape)}, target is "
-                         f"{tuple(target.shape)}: expected the same shape")
+        raise ValueError(
+            f"binary_cross_entropy_with_logits: input is {tuple(x.shape)}, target is "
+            f"{tuple(target.shape)}: expected the same shape"
+        )
     loss = F.bce_logits_error(x, target) if p is None else F.bce_logits_weighted_error(x, target, p)
     return reduced(loss if w is None else loss * w, reduction)
 
 
-composite("binary_cross_entropy", "x target w?", binary_cross_entropy, attrs=(REDUCTION,),
-          dtypes="fh", method=False, amp="high",
-          doc="Cross entropy between probabilities and targets in [0, 1].")
-composite("binary_cross_entropy_with_logits", "x target w? p?", binary_cross_entropy_with_logits,
-          attrs=(REDUCTION,), dtypes="fh", method=False, amp="high", public={"p": "pos_weight"},
-          doc="Cross entropy between sigmoid of input and targets in [0, 1].")
+composite(
+    "binary_cross_entropy",
+    "x target w?",
+    binary_cross_entropy,
+    attrs=(REDUCTION,),
+    dtypes="fh",
+    method=False,
+    amp="high",
+    doc="Cross entropy between probabilities and targets in [0, 1].",
+)
+composite(
+    "binary_cross_entropy_with_logits",
+    "x target w? p?",
+    binary_cross_entropy_with_logits,
+    attrs=(REDUCTION,),
+    dtypes="fh",
+    method=False,
+    amp="high",
+    public={"p": "pos_weight"},
+    doc="Cross entropy between sigmoid of input and targets in [0, 1].",
+)
 
 
 def kl_div(x, target, reduction, log_target):
     """target (log target - x); batchmean divides by the first size."""
     if not x.dtype.is_floating_point or not target.dtype.is_floating_point:
-        raise RuntimeError(f"kl_div: input is {x.dtype}, target is {target.dtype}, expected floating point")
+        raise RuntimeError(
+            f"kl_div: input is {x.dtype}, target is {target.dtype}, expected floating point"
+        )
     loss = F.kl_log_error(x, target) if log_target else F.kl_error(x, target)
     if reduction == "batchmean":
         return F.sum(loss) / (x.shape[0] if x.ndim else 1)
     return reduced(loss, reduction)
 
 
-composite("kl_div", "x target", kl_div, dtypes="fh", method=False, amp="high",
-          attrs=(attr("reduction", "choice", "mean", (*REDUCTIONS, "batchmean")),
-                 attr("log_target", "bool", False)),
-          doc="Divergence of target from a distribution given by its log-probabilities.")
+composite(
+    "kl_div",
+    "x target",
+    kl_div,
+    dtypes="fh",
+    method=False,
+    amp="high",
+    attrs=(
+        attr("reduction", "choice", "mean", (*REDUCTIONS, "batchmean")),
+        attr("log_target", "bool", False),
+    ),
+    doc="Divergence of target from a distribution given by its log-probabilities.",
+)

@@ -49,23 +49,66 @@ def log_softmax_grad_formula(g, y, dim):
     return (a - F.exp(wide(y)) * F.sum(a, dim, True)).to(y.dtype)
 
 
-composite("softmax", "x", softmax_formula, attrs=(DIM, DTYPE), infer="softmax", family="softmax",
-          amp="high", dtypes="fh", vjp=lambda g, y, dim: F.softmax_grad(g, y, dim),
-          jvp=lambda y, x_t, dim: F.softmax_grad(x_t, y, dim),
-          doc="exp(x) scaled to sum to one along an axis.")
-composite("log_softmax", "x", log_softmax_formula, attrs=(DIM, DTYPE), infer="softmax",
-          family="log_softmax", amp="high", dtypes="fh",
-          vjp=lambda g, y, dim: F.log_softmax_grad(g, y, dim),
-          jvp=lambda y, x_t, dim: x_t - F.sum(F.exp(y) * x_t, dim, True),
-          doc="Logarithm of softmax, exact for large inputs.")
-composite("softmax_grad", "g y", softmax_grad_formula, attrs=(DIM,), infer="softmax_grad",
-          family="softmax_grad", dtypes="fh", function=False, method=False,
-          doc="Gradient of softmax from its result.")
-composite("log_softmax_grad", "g y", log_softmax_grad_formula, attrs=(DIM,), infer="softmax_grad",
-          family="log_softmax_grad", dtypes="fh", function=False, method=False,
-          doc="Gradient of log_softmax from its result.")
-composite("softmin", "x", lambda x, dim, dtype: F.softmax(-x, dim, dtype), attrs=(DIM, DTYPE),
-          amp="high", dtypes="fh", method=False, doc="Softmax of -x.")
+composite(
+    "softmax",
+    "x",
+    softmax_formula,
+    attrs=(DIM, DTYPE),
+    infer="softmax",
+    family="softmax",
+    amp="high",
+    dtypes="fh",
+    vjp=lambda g, y, dim: F.softmax_grad(g, y, dim),
+    jvp=lambda y, x_t, dim: F.softmax_grad(x_t, y, dim),
+    doc="exp(x) scaled to sum to one along an axis.",
+)
+composite(
+    "log_softmax",
+    "x",
+    log_softmax_formula,
+    attrs=(DIM, DTYPE),
+    infer="softmax",
+    family="log_softmax",
+    amp="high",
+    dtypes="fh",
+    vjp=lambda g, y, dim: F.log_softmax_grad(g, y, dim),
+    jvp=lambda y, x_t, dim: x_t - F.sum(F.exp(y) * x_t, dim, True),
+    doc="Logarithm of softmax, exact for large inputs.",
+)
+composite(
+    "softmax_grad",
+    "g y",
+    softmax_grad_formula,
+    attrs=(DIM,),
+    infer="softmax_grad",
+    family="softmax_grad",
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradient of softmax from its result.",
+)
+composite(
+    "log_softmax_grad",
+    "g y",
+    log_softmax_grad_formula,
+    attrs=(DIM,),
+    infer="softmax_grad",
+    family="log_softmax_grad",
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradient of log_softmax from its result.",
+)
+composite(
+    "softmin",
+    "x",
+    lambda x, dim, dtype: F.softmax(-x, dim, dtype),
+    attrs=(DIM, DTYPE),
+    amp="high",
+    dtypes="fh",
+    method=False,
+    doc="Softmax of -x.",
+)
 
 
 # ---- layer norm and RMS norm
@@ -100,7 +143,7 @@ def layer_norm_formula(x, w, b, normalized_shape, eps):
 
 
 def layer_norm_grad_formula(g, x, mean, rstd, w, normalized_shape, eps, weight_grad, bias_grad):
-    """With h = g w: ((h - mean of h) - xhat (mean of h xhat)) rstd; sums over rows of g xhat and g."""
+    """With h = g w: ((h - mean of h) - xhat (mean of h xhat)) rstd; sums of g xhat and of g."""
     dims, n = last_dims(x, normalized_shape)
     d, _ = centred(wide(x), dims, n)
     return norm_grads(wide(g), d, w, dims, n, eps, (weight_grad, bias_grad), x, True)
@@ -125,22 +168,52 @@ def norm_grads(g, d, w, dims, n, eps, wanted, x, is_centred):
 
 def layer_norm_all(g, x, w, b, y1, y2, normalized_shape, eps):
     """Gradients of x, w, b by the fused kernel."""
-    gx, gw, gb = F.layer_norm_grad(g, x, y1, y2, w, normalized_shape, eps, w is not None, b is not None)
+    gx, gw, gb = F.layer_norm_grad(
+        g, x, y1, y2, w, normalized_shape, eps, w is not None, b is not None
+    )
     return gx, None if w is None else gw, None if b is None else gb
 
 
-composite("native_layer_norm", "x w? b?", layer_norm_formula, attrs=(SHAPE, EPS), infer="layer_norm",
-          order="x normalized_shape w b eps", family="layer_norm", nout=3, dtypes="fh", amp="high",
-          public={"b": "bias"}, vjp_all=layer_norm_all, method=False,
-          doc="Layer norm, with each row's mean and 1 / standard deviation.")
-composite("layer_norm_grad", "g x mean rstd w?", layer_norm_grad_formula,
-          attrs=(SHAPE, EPS, attr("weight_grad", "bool"), attr("bias_grad", "bool")),
-          infer="layer_norm_grad", family="layer_norm_grad", nout=3, dtypes="fh", function=False,
-          method=False, doc="Gradients of layer norm.")
-composite("layer_norm", "x w? b?",
-          lambda x, w, b, normalized_shape, eps: F.native_layer_norm(x, normalized_shape, w, b, eps)[0],
-          attrs=(SHAPE, EPS), order="x normalized_shape w b eps", public={"b": "bias"}, dtypes="fh",
-          method=False, doc="Rows over the last dimensions brought to mean 0 and variance 1, then w y + b.")
+composite(
+    "native_layer_norm",
+    "x w? b?",
+    layer_norm_formula,
+    attrs=(SHAPE, EPS),
+    infer="layer_norm",
+    order="x normalized_shape w b eps",
+    family="layer_norm",
+    nout=3,
+    dtypes="fh",
+    amp="high",
+    public={"b": "bias"},
+    vjp_all=layer_norm_all,
+    method=False,
+    doc="Layer norm, with each row's mean and 1 / standard deviation.",
+)
+composite(
+    "layer_norm_grad",
+    "g x mean rstd w?",
+    layer_norm_grad_formula,
+    attrs=(SHAPE, EPS, attr("weight_grad", "bool"), attr("bias_grad", "bool")),
+    infer="layer_norm_grad",
+    family="layer_norm_grad",
+    nout=3,
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradients of layer norm.",
+)
+composite(
+    "layer_norm",
+    "x w? b?",
+    lambda x, w, b, normalized_shape, eps: F.native_layer_norm(x, normalized_shape, w, b, eps)[0],
+    attrs=(SHAPE, EPS),
+    order="x normalized_shape w b eps",
+    public={"b": "bias"},
+    dtypes="fh",
+    method=False,
+    doc="Rows over the last dimensions brought to mean 0 and variance 1, then w y + b.",
+)
 
 
 def rms_eps(x, eps):
@@ -168,17 +241,44 @@ def rms_norm_all(g, x, w, y1, normalized_shape, eps):
     return gx, None if w is None else gw
 
 
-composite("native_rms_norm", "x w?", rms_norm_formula, attrs=(SHAPE, EPS_OR_NONE), infer="rms_norm",
-          family="rms_norm", nout=2, dtypes="fh", amp="high", vjp_all=rms_norm_all, function=False,
-          method=False, doc="RMS norm, with each row's factor.")
-composite("rms_norm_grad", "g x rstd w?", rms_norm_grad_formula,
-          attrs=(SHAPE, EPS_OR_NONE, attr("weight_grad", "bool")), infer="rms_norm_grad",
-          family="rms_norm_grad", nout=2, dtypes="fh", function=False, method=False,
-          doc="Gradients of RMS norm.")
-composite("rms_norm", "x w?",
-          lambda x, w, normalized_shape, eps: F.native_rms_norm(x, w, normalized_shape, eps)[0],
-          attrs=(SHAPE, EPS_OR_NONE), order="x normalized_shape w eps", dtypes="fh", method=False,
-          doc="Rows over the last dimensions divided by their root mean square, then times w.")
+composite(
+    "native_rms_norm",
+    "x w?",
+    rms_norm_formula,
+    attrs=(SHAPE, EPS_OR_NONE),
+    infer="rms_norm",
+    family="rms_norm",
+    nout=2,
+    dtypes="fh",
+    amp="high",
+    vjp_all=rms_norm_all,
+    function=False,
+    method=False,
+    doc="RMS norm, with each row's factor.",
+)
+composite(
+    "rms_norm_grad",
+    "g x rstd w?",
+    rms_norm_grad_formula,
+    attrs=(SHAPE, EPS_OR_NONE, attr("weight_grad", "bool")),
+    infer="rms_norm_grad",
+    family="rms_norm_grad",
+    nout=2,
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradients of RMS norm.",
+)
+composite(
+    "rms_norm",
+    "x w?",
+    lambda x, w, normalized_shape, eps: F.native_rms_norm(x, w, normalized_shape, eps)[0],
+    attrs=(SHAPE, EPS_OR_NONE),
+    order="x normalized_shape w eps",
+    dtypes="fh",
+    method=False,
+    doc="Rows over the last dimensions divided by their root mean square, then times w.",
+)
 
 
 # ---- batch, group and instance norm
@@ -206,16 +306,22 @@ def batch_norm_formula(x, w, b, eps):
     """((x - mean) rstd) w + b by channel; mean; biased variance."""
     d, mean = centred(wide(x), batch_dims(x), count(x))
     var = F.sum(d * d, batch_dims(x), True) / count(x)
-    y = affine(d * (1 / F.sqrt(var + eps)), None if w is None else by_channel(w, x),
-               None if b is None else by_channel(b, x))
+    y = affine(
+        d * (1 / F.sqrt(var + eps)),
+        None if w is None else by_channel(w, x),
+        None if b is None else by_channel(b, x),
+    )
     return y.to(x.dtype), mean.reshape((-1,)), var.reshape((-1,))
 
 
 def batch_norm_apply_formula(x, mean, var, w, b, eps):
     """The same with given statistics."""
     rstd = by_channel(1 / F.sqrt(wide(var) + eps), x)
-    return affine((wide(x) - by_channel(mean, x)) * rstd, None if w is None else by_channel(w, x),
-                  None if b is None else by_channel(b, x)).to(x.dtype)
+    return affine(
+        (wide(x) - by_channel(mean, x)) * rstd,
+        None if w is None else by_channel(w, x),
+        None if b is None else by_channel(b, x),
+    ).to(x.dtype)
 
 
 def batch_norm_grad_formula(g, x, mean, var, w, eps):
@@ -237,22 +343,55 @@ def batch_norm_all(g, x, w, b, y1, y2, eps):
     return gx, None if w is None else gw, None if b is None else gb
 
 
-composite("native_batch_norm", "x w? b?", batch_norm_formula, attrs=(EPS,), infer="batch_norm",
-          family="batch_norm", nout=3, dtypes="fh", vjp_all=batch_norm_all, function=False,
-          method=False, public={"b": "bias"},
-          doc="Batch norm by the batch's own statistics, with mean and biased variance.")
-composite("batch_norm_apply", "x mean var w? b?", batch_norm_apply_formula, attrs=(EPS,),
-          infer="batch_norm_apply", family="batch_norm_apply", dtypes="fh", function=False,
-          method=False, public={"b": "bias"}, doc="Batch norm by given statistics.")
-composite("batch_norm_grad", "g x mean var w?", batch_norm_grad_formula, attrs=(EPS,),
-          infer="batch_norm_grad", family="batch_norm_grad", nout=3, dtypes="fh", function=False,
-          method=False, doc="Gradients of batch norm.")
+composite(
+    "native_batch_norm",
+    "x w? b?",
+    batch_norm_formula,
+    attrs=(EPS,),
+    infer="batch_norm",
+    family="batch_norm",
+    nout=3,
+    dtypes="fh",
+    vjp_all=batch_norm_all,
+    function=False,
+    method=False,
+    public={"b": "bias"},
+    doc="Batch norm by the batch's own statistics, with mean and biased variance.",
+)
+composite(
+    "batch_norm_apply",
+    "x mean var w? b?",
+    batch_norm_apply_formula,
+    attrs=(EPS,),
+    infer="batch_norm_apply",
+    family="batch_norm_apply",
+    dtypes="fh",
+    function=False,
+    method=False,
+    public={"b": "bias"},
+    doc="Batch norm by given statistics.",
+)
+composite(
+    "batch_norm_grad",
+    "g x mean var w?",
+    batch_norm_grad_formula,
+    attrs=(EPS,),
+    infer="batch_norm_grad",
+    family="batch_norm_grad",
+    nout=3,
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="Gradients of batch norm.",
+)
 
 
 def need_several(name, what, n, x):
     """An error where statistics would come from one number."""
     if n == 1:
-        raise ValueError(f"{name}: input is {tuple(x.shape)}: expected more than 1 value per {what} when training")
+        raise ValueError(
+            f"{name}: input is {tuple(x.shape)}: expected more than 1 value per {what} to train on"
+        )
 
 
 def running(stat, value, momentum):
@@ -266,7 +405,9 @@ def batch_norm(x, running_mean, running_var, w, b, training, momentum, eps):
     if not training:
         if running_mean is None or running_var is None:
             missing = "running_mean" if running_mean is None else "running_var"
-            raise RuntimeError(f"batch_norm: {missing} is None, expected a Tensor when not training")
+            raise RuntimeError(
+                f"batch_norm: {missing} is None, expected a Tensor when not training"
+            )
         return F.batch_norm_apply(x, running_mean, running_var, w, b, eps)
     if x.ndim < 2:
         raise RuntimeError(f"batch_norm: input is {tuple(x.shape)}, expected at least 2 dimensions")
@@ -274,7 +415,9 @@ def batch_norm(x, running_mean, running_var, w, b, training, momentum, eps):
     need_several("batch_norm", "channel", n, x)
     for name, stat in (("running_mean", running_mean), ("running_var", running_var)):
         if stat is not None and tuple(stat.shape) != (x.shape[1],):
-            raise RuntimeError(f"batch_norm: {name} is {tuple(stat.shape)}, expected ({x.shape[1]},)")
+            raise RuntimeError(
+                f"batch_norm: {name} is {tuple(stat.shape)}, expected ({x.shape[1]},)"
+            )
     y, mean, var = F.native_batch_norm(x, w, b, eps)
     if running_mean is not None:
         running(running_mean, mean, momentum)
@@ -285,15 +428,24 @@ def batch_norm(x, running_mean, running_var, w, b, training, momentum, eps):
 
 TRAINING = attr("training", "bool", False)
 MOMENTUM = attr("momentum", "float", 0.1)
-composite("batch_norm", "x running_mean? running_var? w? b?", batch_norm,
-          attrs=(TRAINING, MOMENTUM, EPS), public={"b": "bias"}, dtypes="fh", method=False,
-          doc="Each channel brought to mean 0 and variance 1, then w y + b.")
+composite(
+    "batch_norm",
+    "x running_mean? running_var? w? b?",
+    batch_norm,
+    attrs=(TRAINING, MOMENTUM, EPS),
+    public={"b": "bias"},
+    dtypes="fh",
+    method=False,
+    doc="Each channel brought to mean 0 and variance 1, then w y + b.",
+)
 
 
 def instance_norm(x, running_mean, running_var, w, b, use_input_stats, momentum, eps):
     """Batch norm of each sample alone; running statistics take the mean over samples."""
     if x.ndim < 3:
-        raise RuntimeError(f"instance_norm: input is {tuple(x.shape)}, expected at least 3 dimensions")
+        raise RuntimeError(
+            f"instance_norm: input is {tuple(x.shape)}, expected at least 3 dimensions"
+        )
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, w, b, False, momentum, eps)
     n, c = x.shape[0], x.shape[1]
@@ -304,21 +456,32 @@ def instance_norm(x, running_mean, running_var, w, b, use_input_stats, momentum,
         running(running_mean, F.mean(mean.reshape((n, c)), 0), momentum)
     if running_var is not None:
         running(running_var, F.mean(var.reshape((n, c)), 0) * (size / (size - 1)), momentum)
-    return affine(y.reshape(x.shape), None if w is None else by_channel(w, x),
-                  None if b is None else by_channel(b, x))
+    return affine(
+        y.reshape(x.shape),
+        None if w is None else by_channel(w, x),
+        None if b is None else by_channel(b, x),
+    )
 
 
-composite("instance_norm", "x running_mean? running_var? w? b?", instance_norm,
-          attrs=(attr("use_input_stats", "bool", True), MOMENTUM, EPS), public={"b": "bias"},
-          dtypes="fh", method=False,
-          doc="Each channel of each sample brought to mean 0 and variance 1, then w y + b.")
+composite(
+    "instance_norm",
+    "x running_mean? running_var? w? b?",
+    instance_norm,
+    attrs=(attr("use_input_stats", "bool", True), MOMENTUM, EPS),
+    public={"b": "bias"},
+    dtypes="fh",
+    method=False,
+    doc="Each channel of each sample brought to mean 0 and variance 1, then w y + b.",
+)
 
 
 def group_norm(x, w, b, num_groups, eps):
     """Layer norm of groups of channels, without weights; then weights by channel."""
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise RuntimeError(f"group_norm: input is {tuple(x.shape)}, num_groups is {num_groups}: "
-                           "expected the second size to be divisible by it")
+        raise RuntimeError(
+            f"group_norm: input is {tuple(x.shape)}, num_groups is {num_groups}: "
+            "expected the second size to be divisible by it"
+        )
     for name, v in (("weight", w), ("bias", b)):
         if v is not None and tuple(v.shape) != (x.shape[1],):
             raise RuntimeError(f"group_norm: {name} is {tuple(v.shape)}, expected ({x.shape[1]},)")
@@ -327,9 +490,19 @@ def group_norm(x, w, b, num_groups, eps):
         n *= size
     rows = x.reshape((x.shape[0], num_groups, x.shape[1] // num_groups * n))
     y = F.native_layer_norm(rows, (rows.shape[2],), None, None, eps)[0].reshape(x.shape)
-    return affine(y, None if w is None else by_channel(w, x), None if b is None else by_channel(b, x))
+    return affine(
+        y, None if w is None else by_channel(w, x), None if b is None else by_channel(b, x)
+    )
 
 
-composite("group_norm", "x w? b?", group_norm, attrs=(attr("num_groups", "int"), EPS),
-          order="x num_groups w b eps", public={"b": "bias"}, dtypes="fh", method=False,
-          doc="Groups of channels brought to mean 0 and variance 1, then w y + b by channel.")
+composite(
+    "group_norm",
+    "x w? b?",
+    group_norm,
+    attrs=(attr("num_groups", "int"), EPS),
+    order="x num_groups w b eps",
+    public={"b": "bias"},
+    dtypes="fh",
+    method=False,
+    doc="Groups of channels brought to mean 0 and variance 1, then w y + b by channel.",
+)

@@ -27,8 +27,21 @@ def sgd_formula(p, g, buf, lr, momentum, dampening, weight_decay, nesterov, maxi
     return p
 
 
-def adam_formula(p, g, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, beta1, beta2, eps, weight_decay, step,
-                 decoupled, maximize):
+def adam_formula(
+    p,
+    g,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    step,
+    decoupled,
+    maximize,
+):
     """PyTorch's Adam and AdamW for one tensor."""
     d = descent(p, g, 0.0 if decoupled else weight_decay, maximize)
     q = p * (1 - lr * weight_decay) if decoupled and weight_decay else p
@@ -43,7 +56,9 @@ def adam_formula(p, g, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, beta1, beta2, ep
     return p
 
 
-def rmsprop_formula(p, g, square_avg, grad_avg, buf, lr, alpha, eps, weight_decay, momentum, maximize):
+def rmsprop_formula(
+    p, g, square_avg, grad_avg, buf, lr, alpha, eps, weight_decay, momentum, maximize
+):
     """PyTorch's RMSprop for one tensor."""
     d = descent(p, g, weight_decay, maximize)
     square_avg.copy_(square_avg * alpha + (1 - alpha) * d * d)
@@ -60,19 +75,59 @@ def rmsprop_formula(p, g, square_avg, grad_avg, buf, lr, alpha, eps, weight_deca
     return p
 
 
-STEP = {"infer": "step", "dtypes": "fh", "nout": 0, "function": False, "method": False,
-        "public": {}}
+STEP = {
+    "infer": "step",
+    "dtypes": "fh",
+    "nout": 0,
+    "function": False,
+    "method": False,
+    "public": {},
+}
 
-composite("sgd_step_", "p g buf?", sgd_formula, family="sgd_step", mutates=("p", "buf"),
-          attrs=(LR, MOMENTUM, attr("dampening", "float", 0.0), DECAY, attr("nesterov", "bool", False),
-                 MAXIMIZE, attr("first", "bool", False)),
-          doc="One step of SGD; `first` fills the momentum buffer with the gradient.", **STEP)
-composite("adam_step_", "p g exp_avg exp_avg_sq max_exp_avg_sq?", adam_formula, family="adam_step",
-          mutates=("p", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"),
-          attrs=(LR, attr("beta1", "float", 0.9), attr("beta2", "float", 0.999), EPS, DECAY,
-                 attr("step", "int"), attr("decoupled", "bool", False), MAXIMIZE),
-          doc="One step of Adam, or of AdamW where the decay is decoupled; `step` counts from 1.", **STEP)
-composite("rmsprop_step_", "p g square_avg grad_avg? buf?", rmsprop_formula, family="rmsprop_step",
-          mutates=("p", "square_avg", "grad_avg", "buf"),
-          attrs=(LR, attr("alpha", "float", 0.99), EPS, DECAY, MOMENTUM, MAXIMIZE),
-          doc="One step of RMSprop; centred where a mean gradient is kept.", **STEP)
+composite(
+    "sgd_step_",
+    "p g buf?",
+    sgd_formula,
+    family="sgd_step",
+    mutates=("p", "buf"),
+    attrs=(
+        LR,
+        MOMENTUM,
+        attr("dampening", "float", 0.0),
+        DECAY,
+        attr("nesterov", "bool", False),
+        MAXIMIZE,
+        attr("first", "bool", False),
+    ),
+    doc="One step of SGD; `first` fills the momentum buffer with the gradient.",
+    **STEP,
+)
+composite(
+    "adam_step_",
+    "p g exp_avg exp_avg_sq max_exp_avg_sq?",
+    adam_formula,
+    family="adam_step",
+    mutates=("p", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"),
+    attrs=(
+        LR,
+        attr("beta1", "float", 0.9),
+        attr("beta2", "float", 0.999),
+        EPS,
+        DECAY,
+        attr("step", "int"),
+        attr("decoupled", "bool", False),
+        MAXIMIZE,
+    ),
+    doc="One step of Adam, or of AdamW where the decay is decoupled; `step` counts from 1.",
+    **STEP,
+)
+composite(
+    "rmsprop_step_",
+    "p g square_avg grad_avg? buf?",
+    rmsprop_formula,
+    family="rmsprop_step",
+    mutates=("p", "square_avg", "grad_avg", "buf"),
+    attrs=(LR, attr("alpha", "float", 0.99), EPS, DECAY, MOMENTUM, MAXIMIZE),
+    doc="One step of RMSprop; centred where a mean gradient is kept.",
+    **STEP,
+)

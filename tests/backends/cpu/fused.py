@@ -1,4 +1,4 @@
-"""What tests of fused kernels share: equality with the formula, derivatives, equal bits everywhere."""
+"""What tests of fused kernels share: the formula's bits, derivatives, equal bits everywhere."""
 
 import hashlib
 import os
@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import numpy as np
-import torch
+import pytest
+from tinyfin.backends.cpu.isa import isa_list
 
 import tinyfin as tf
 from tinyfin.autograd.reverse import grad
-from tinyfin.backends.cpu.isa import isa_list
 from tinyfin.ops.row import F
 
+DIGEST = "TINYFIN_TEST_DIGEST"
+"""Set where a test file runs as a script that prints a digest: PyTorch is not needed then."""
+torch = None if DIGEST in os.environ else pytest.importorskip("torch")
 DTYPES = ["float32", "float64", "float16", "bfloat16"]
 
 
@@ -48,13 +51,14 @@ def check_formula(name, *args):
     want = want if isinstance(want, tuple) else (want,)
     assert len(got) == len(want)
     for i, (a, b) in enumerate(zip(got, want)):
-        assert a.dtype is b.dtype and a.shape == b.shape, f"{name}[{i}]: {a.dtype}{a.shape}, {b.dtype}{b.shape}"
-        np.testing.assert_array_equal(array(a), array(b), f"{name}[{i}] of {args[0].dtype} {args[0].shape}")
+        what = f"{name}[{i}] of {args[0].dtype} {args[0].shape}"
+        assert a.dtype is b.dtype and a.shape == b.shape, what
+        np.testing.assert_array_equal(array(a), array(b), what)
     return got
 
 
 def layouts(a):
-    """The same numbers in memory in several ways: as they are, reversed axes, gaps, negative strides."""
+    """The same numbers as they are, with axes reversed, with gaps, with negative strides."""
     yield tf.tensor(a)
     yield tf.tensor(a.T.copy()).permute(tuple(range(a.ndim))[::-1])
     wide = np.repeat(np.repeat(a, 2, 0), 2, -1)
@@ -64,7 +68,9 @@ def layouts(a):
 
 def close(ours, theirs, tolerance, what=""):
     """Compares a tensor with a PyTorch tensor or an array."""
-    want = theirs.detach().double().numpy(force=True) if isinstance(theirs, torch.Tensor) else theirs
+    want = theirs
+    if isinstance(theirs, torch.Tensor):
+        want = theirs.detach().double().numpy(force=True)
     np.testing.assert_allclose(array(ours), want, tolerance, tolerance, err_msg=str(what))
 
 
@@ -86,7 +92,8 @@ def check_derivatives(ours, theirs, *arrays, orders=2, tolerance=1e-9):
         y, z = (), ()
         for i, (p, q) in enumerate(zip(found, wanted)):
             zeros = np.zeros(arrays[i].shape)
-            p, q = tf.tensor(zeros) if p is None else p, torch.tensor(zeros) if q is None else q
+            p = tf.tensor(zeros) if p is None else p
+            q = torch.tensor(zeros) if q is None else q
             close(p, q, tolerance * 10.0**order, f"order {order}, argument {i}")
             y, z = (*y, p), (*z, q)
 
@@ -113,13 +120,19 @@ def check_threads(make):
 
 
 def check_instruction_sets(file):
-    """A script that prints a digest prints the same one on every instruction set of this processor."""
+    """A script prints the same digest on every instruction set of this processor."""
     found = {}
     tests = str(pathlib.Path(__file__).resolve().parents[2])
+    switches = os.environ | {DIGEST: "1", "PYTHONPATH": tests}
     for name, supported in isa_list():
         if supported:
-            done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=600,
-                                  env=os.environ | {"TINYFIN_ISA": name, "PYTHONPATH": tests})
+            done = subprocess.run(
+                [sys.executable, file],
+                env=switches | {"TINYFIN_ISA": name},
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
             assert done.returncode == 0, done.stderr
             found[name] = done.stdout.strip()
     assert len(set(found.values())) == 1, found

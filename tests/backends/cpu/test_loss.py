@@ -4,16 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import torch.nn.functional as T
+from backends.cpu.fused import (
+    DTYPES,
+    check_derivatives,
+    check_formula,
+    check_instruction_sets,
+    check_threads,
+    close,
+    digest,
+    layouts,
+    run,
+    tensor,
+    torch,
+)
 
 import tinyfin as tf
-from backends.cpu.fused import (
-    DTYPES, check_derivatives, check_formula, check_instruction_sets, check_threads, close, digest,
-    layouts, run, tensor,
-)
+
+T = torch and torch.nn.functional
 
 SHAPES = [(7,), (32, 10), (5, 30, 3), (3, 4, 5, 2), (2100, 5), (9, 1000), (2, 40, 60), (0, 3)]
 REDUCTIONS = ["none", "mean", "sum"]
@@ -52,8 +59,13 @@ def test_class_labels_of_every_layout(shape, reduction):
             y.sum().backward()
             close(y, want, 1e-11)
             close(a.grad, back, 1e-11)
-            close(tf.nll_loss(tf.log_softmax(a, 0 if a.ndim == 1 else 1), tensor(t), tensor(weight), **options),
-                  want, 1e-11)
+            close(
+                tf.nll_loss(
+                    tf.log_softmax(a, 0 if a.ndim == 1 else 1), tensor(t), tensor(weight), **options
+                ),
+                want,
+                1e-11,
+            )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -71,23 +83,30 @@ def test_class_labels_have_the_bits_of_their_formula(dtype, shape):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(4, 5), (3, 5, 2), (5,)])
-def test_class_label_derivatives(shape, reduction):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smooth", [0.0, 0.2])
+def test_class_label_derivatives(shape, reduction, weighted, smooth):
     t, p = labels(shape), np.abs(numbers(*shape, seed=4))
-    for w in (None, np.abs(numbers(5, seed=1))):
-        a, b = tensor(w), None if w is None else torch.tensor(w)
-        for smooth in (0.0, 0.2):
-            check_derivatives(
-                lambda x: tf.cross_entropy(x, tensor(t), a, reduction=reduction, ignore_index=2,
-                                           label_smoothing=smooth),
-                lambda x: T.cross_entropy(x, torch.tensor(t), b, reduction=reduction, ignore_index=2,
-                                          label_smoothing=smooth), numbers(*shape), orders=3)
-            check_derivatives(
-                lambda x, y: tf.cross_entropy(x, y, a, reduction=reduction, label_smoothing=smooth),
-                lambda x, y: T.cross_entropy(x, y, b, reduction=reduction, label_smoothing=smooth),
-                numbers(*shape), p)
-        check_derivatives(
-            lambda x: tf.nll_loss(x, tensor(t), a, reduction=reduction),
-            lambda x: T.nll_loss(x, torch.tensor(t), b, reduction=reduction), numbers(*shape))
+    w = np.abs(numbers(5, seed=1)) if weighted else None
+    a, b = tensor(w), torch.tensor(w) if weighted else None
+    some = {"reduction": reduction, "label_smoothing": smooth}
+    check_derivatives(
+        lambda x: tf.cross_entropy(x, tensor(t), a, ignore_index=2, **some),
+        lambda x: T.cross_entropy(x, torch.tensor(t), b, ignore_index=2, **some),
+        numbers(*shape),
+        orders=3,
+    )
+    check_derivatives(
+        lambda x, y: tf.cross_entropy(x, y, a, **some),
+        lambda x, y: T.cross_entropy(x, y, b, **some),
+        numbers(*shape),
+        p,
+    )
+    check_derivatives(
+        lambda x: tf.nll_loss(x, tensor(t), a, reduction=reduction),
+        lambda x: T.nll_loss(x, torch.tensor(t), b, reduction=reduction),
+        numbers(*shape),
+    )
 
 
 def test_large_logits_and_no_labels():
@@ -97,7 +116,9 @@ def test_large_logits_and_no_labels():
     assert np.isnan(tf.nll_loss(tf.zeros(2, 3), ignored).item())
     assert tf.nll_loss(tf.zeros(2, 3), ignored, reduction="sum").item() == 0
     assert np.isnan(tf.cross_entropy(tf.zeros(0, 3), tf.zeros(0, dtype=tf.int64)).item())
-    assert tf.cross_entropy(tf.zeros(2, 3), tf.tensor([0, 1]).to(tf.uint8)).item() == pytest.approx(np.log(3))
+    assert tf.cross_entropy(tf.zeros(2, 3), tf.tensor([0, 1]).to(tf.uint8)).item() == pytest.approx(
+        np.log(3)
+    )
 
 
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
@@ -129,7 +150,7 @@ def test_wrong_probabilities():
         tf.cross_entropy(x, tf.zeros(2, 3, dtype=tf.int64))
     with pytest.raises(RuntimeError, match=r"target is \(2, 4\) of tinyfin.float32"):
         tf.cross_entropy(x, tf.zeros(2, 4))
-    with pytest.raises(RuntimeError, match="label_smoothing is 1.5"):
+    with pytest.raises(RuntimeError, match=r"label_smoothing is 1\.5"):
         tf.cross_entropy(x, tf.tensor([0, 1]), label_smoothing=1.5)
 
 
@@ -137,38 +158,68 @@ def test_wrong_probabilities():
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_elementwise_losses(reduction):
-    a, b = numbers(4, 3), numbers(4, 3, seed=1)
-    for name, options in (("mse_loss", {}), ("l1_loss", {}), ("smooth_l1_loss", {"beta": 0.7}),
-                          ("smooth_l1_loss", {"beta": 0.0}), ("huber_loss", {"delta": 0.6})):
-        check_derivatives(lambda x, y: getattr(tf, name)(x, y, reduction=reduction, **options),
-                          lambda x, y: getattr(T, name)(x, y, reduction=reduction, **options), a, b)
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("mse_loss", {}),
+        ("l1_loss", {}),
+        ("smooth_l1_loss", {"beta": 0.7}),
+        ("smooth_l1_loss", {"beta": 0.0}),
+        ("huber_loss", {"delta": 0.6}),
+    ],
+)
+def test_elementwise_losses(name, options, reduction):
+    check_derivatives(
+        lambda x, y: getattr(tf, name)(x, y, reduction=reduction, **options),
+        lambda x, y: getattr(T, name)(x, y, reduction=reduction, **options),
+        numbers(4, 3),
+        numbers(4, 3, seed=1),
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_binary_cross_entropy(reduction):
     rng = np.random.default_rng(3)
     p, q, w = rng.random((4, 3)), rng.random((4, 3)), rng.random(3)
-    check_derivatives(lambda x: tf.binary_cross_entropy(x, tensor(q), tensor(w), reduction=reduction),
-                      lambda x: T.binary_cross_entropy(x, torch.tensor(q), torch.tensor(w), reduction=reduction), p)
-    x = numbers(4, 3) * 30
-    for v in (None, w):
-        check_derivatives(
-            lambda x, y: tf.binary_cross_entropy_with_logits(x, y, None, tensor(v), reduction=reduction),
-            lambda x, y: T.binary_cross_entropy_with_logits(
-                x, y, None, pos_weight=None if v is None else torch.tensor(v), reduction=reduction), x, q)
+    check_derivatives(
+        lambda x: tf.binary_cross_entropy(x, tensor(q), tensor(w), reduction=reduction),
+        lambda x: T.binary_cross_entropy(x, torch.tensor(q), torch.tensor(w), reduction=reduction),
+        p,
+    )
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_binary_cross_entropy_with_logits(reduction, weighted):
+    w = np.random.default_rng(3).random(3) if weighted else None
+    a, b = tensor(w), torch.tensor(w) if weighted else None
+    f = "binary_cross_entropy_with_logits"
+    check_derivatives(
+        lambda x, y: getattr(tf, f)(x, y, pos_weight=a, reduction=reduction),
+        lambda x, y: getattr(T, f)(x, y, pos_weight=b, reduction=reduction),
+        numbers(4, 3) * 30,
+        np.random.default_rng(4).random((4, 3)),
+    )
 
 
 def test_binary_cross_entropy_at_the_edges():
     p, q = [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]
-    close(tf.binary_cross_entropy(tf.tensor(p), tf.tensor(q), reduction="none"), np.array([0, 0, 100, 100.0]), 1e-6)
+    close(
+        tf.binary_cross_entropy(tf.tensor(p), tf.tensor(q), reduction="none"),
+        np.array([0, 0, 100, 100.0]),
+        1e-6,
+    )
     for bad in (1.5, -0.1, float("nan")):
         with pytest.raises(RuntimeError, match="between 0 and 1"):
             tf.binary_cross_entropy(tf.tensor([bad]), tf.tensor([1.0]))
     with pytest.raises(ValueError, match="same shape"):
         tf.binary_cross_entropy(tf.tensor([0.5]), tf.tensor([1.0, 0.0]))
     x = tf.tensor([1e4, -1e4])
-    close(tf.binary_cross_entropy_with_logits(x, tf.tensor([1.0, 0.0]), reduction="none"), np.zeros(2), 0)
+    close(
+        tf.binary_cross_entropy_with_logits(x, tf.tensor([1.0, 0.0]), reduction="none"),
+        np.zeros(2),
+        0,
+    )
 
 
 @pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
@@ -176,8 +227,12 @@ def test_binary_cross_entropy_at_the_edges():
 @pytest.mark.filterwarnings("ignore:reduction")
 def test_kl_div(reduction, log_target):
     x, q = numbers(4, 3), np.random.default_rng(3).random((4, 3))
-    check_derivatives(lambda x, y: tf.kl_div(x, y, reduction=reduction, log_target=log_target),
-                      lambda x, y: T.kl_div(x, y, reduction=reduction, log_target=log_target), x, q)
+    check_derivatives(
+        lambda x, y: tf.kl_div(x, y, reduction=reduction, log_target=log_target),
+        lambda x, y: T.kl_div(x, y, reduction=reduction, log_target=log_target),
+        x,
+        q,
+    )
 
 
 def test_kl_div_of_zero_probability():

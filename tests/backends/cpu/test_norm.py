@@ -2,18 +2,35 @@
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import torch.nn.functional as T
-
-import tinyfin as tf
 from backends.cpu.fused import (
-    DTYPES, check_derivatives, check_formula, check_instruction_sets, check_threads, close, digest,
-    layouts, run, tensor,
+    DTYPES,
+    check_derivatives,
+    check_formula,
+    check_instruction_sets,
+    check_threads,
+    close,
+    digest,
+    layouts,
+    run,
+    tensor,
+    torch,
 )
 
-SHAPES = [(5,), (32, 10), (4, 3, 5), (7, 300), (2, 17, 33), (2, 5000), (2, 2100, 3), (1, 1), (65, 24)]
+import tinyfin as tf
+
+T = torch and torch.nn.functional
+
+SHAPES = [
+    (5,),
+    (32, 10),
+    (4, 3, 5),
+    (7, 300),
+    (2, 17, 33),
+    (2, 5000),
+    (2, 2100, 3),
+    (1, 1),
+    (65, 24),
+]
 INF, NAN = float("inf"), float("nan")
 
 
@@ -55,7 +72,9 @@ def test_softmax_of_every_axis_and_layout(name, shape):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(5,), (33, 10), (300, 100), (3, 5000), (4, 60, 30), (2, 2500, 5)])
+@pytest.mark.parametrize(
+    "shape", [(5,), (33, 10), (300, 100), (3, 5000), (4, 60, 30), (2, 2500, 5)]
+)
 def test_softmax_has_the_bits_of_its_formula(dtype, shape):
     x, g = tensor(numbers(*shape), dtype), tensor(numbers(*shape, seed=1), dtype)
     for name in ("softmax", "log_softmax"):
@@ -92,7 +111,7 @@ def test_softmax_in_another_dtype():
     close(y, torch.softmax(torch.arange(12).reshape(3, 4).double(), 1), 1e-12)
     z = tf.softmax(tensor(numbers(3, 40)), 1, dtype=tf.bfloat16)
     close(z, torch.softmax(torch.tensor(numbers(3, 40)).bfloat16(), 1), 1e-2)
-    with pytest.raises(NotImplementedError, match="softmax: input has dtype tinyfin.int64"):
+    with pytest.raises(NotImplementedError, match="softmax: input has dtype"):
         tf.softmax(x, 1)
     with pytest.raises(IndexError, match="dim 2"):
         tf.softmax(x.float(), 2)
@@ -101,25 +120,49 @@ def test_softmax_in_another_dtype():
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_softmax_derivatives(name, dim):
-    check_derivatives(lambda x: getattr(tf, name)(x, dim), lambda x: getattr(torch, name)(x, dim),
-                      numbers(3, 4, 5), orders=3)
+    check_derivatives(
+        lambda x: getattr(tf, name)(x, dim),
+        lambda x: getattr(torch, name)(x, dim),
+        numbers(3, 4, 5),
+        orders=3,
+    )
 
 
 # ---- layer norm and RMS norm
 
 
-@pytest.mark.parametrize("shape, n", [((4, 16), 1), ((3, 5, 7), 2), ((100, 64), 1), ((2050, 12), 1),
-                                      ((2, 3, 4, 5), 3), ((64, 1024), 1)])
+@pytest.mark.parametrize(
+    "shape, n",
+    [
+        ((4, 16), 1),
+        ((3, 5, 7), 2),
+        ((100, 64), 1),
+        ((2050, 12), 1),
+        ((2, 3, 4, 5), 3),
+        ((64, 1024), 1),
+    ],
+)
 def test_layer_norm_of_every_layout(shape, n):
     tail = shape[-n:]
     w, b = numbers(*tail, seed=2), numbers(*tail, seed=3)
     x = numbers(*shape)
     for t in layouts(x):
         for v, c in ((None, None), (w, None), (None, b), (w, b)):
-            close(tf.layer_norm(t, tail, tensor(v), tensor(c)),
-                  T.layer_norm(torch.tensor(x), tail, None if v is None else torch.tensor(v),
-                               None if c is None else torch.tensor(c)), 1e-11)
-        close(tf.rms_norm(t, tail, tensor(w)), T.rms_norm(torch.tensor(x), tail, torch.tensor(w)), 1e-11)
+            close(
+                tf.layer_norm(t, tail, tensor(v), tensor(c)),
+                T.layer_norm(
+                    torch.tensor(x),
+                    tail,
+                    None if v is None else torch.tensor(v),
+                    None if c is None else torch.tensor(c),
+                ),
+                1e-11,
+            )
+        close(
+            tf.rms_norm(t, tail, tensor(w)),
+            T.rms_norm(torch.tensor(x), tail, torch.tensor(w)),
+            1e-11,
+        )
         close(tf.layer_norm(t.float(), tail), T.layer_norm(torch.tensor(x), tail), 1e-4)
 
 
@@ -131,7 +174,9 @@ def test_norms_have_the_bits_of_their_formula(dtype, shape):
         w = tensor(numbers(shape[1], seed=2), dtype) if mask & 1 else None
         b = tensor(numbers(shape[1], seed=3), dtype) if mask & 2 else None
         _, mean, rstd = check_formula("native_layer_norm", x, w, b, shape[1:], 1e-5)
-        check_formula("layer_norm_grad", g, x, mean, rstd, w, shape[1:], 1e-5, bool(mask & 1), bool(mask & 2))
+        check_formula(
+            "layer_norm_grad", g, x, mean, rstd, w, shape[1:], 1e-5, bool(mask & 1), bool(mask & 2)
+        )
         if mask < 2:
             _, rstd = check_formula("native_rms_norm", x, w, shape[1:], None)
             check_formula("rms_norm_grad", g, x, rstd, w, shape[1:], None, bool(mask))
@@ -154,12 +199,24 @@ def test_layer_norm_far_from_zero():
 
 def test_layer_norm_derivatives():
     x, w, b = numbers(4, 6), numbers(6, seed=1), numbers(6, seed=2)
-    check_derivatives(lambda x, w, b: tf.layer_norm(x, (6,), w, b),
-                      lambda x, w, b: layer_norm_by_hand(x, 1, w, b), x, w, b, orders=3)
-    check_derivatives(lambda x, b: tf.layer_norm(x, (6,), None, b),
-                      lambda x, b: layer_norm_by_hand(x, 1, None, b), x, b)
+    check_derivatives(
+        lambda x, w, b: tf.layer_norm(x, (6,), w, b),
+        lambda x, w, b: layer_norm_by_hand(x, 1, w, b),
+        x,
+        w,
+        b,
+        orders=3,
+    )
+    check_derivatives(
+        lambda x, b: tf.layer_norm(x, (6,), None, b),
+        lambda x, b: layer_norm_by_hand(x, 1, None, b),
+        x,
+        b,
+    )
     check_derivatives(lambda x: tf.layer_norm(x, (4, 6)), lambda x: layer_norm_by_hand(x, 2), x)
-    check_derivatives(lambda x, w: tf.rms_norm(x, (6,), w), lambda x, w: T.rms_norm(x, (6,), w), x, w, orders=3)
+    check_derivatives(
+        lambda x, w: tf.rms_norm(x, (6,), w), lambda x, w: T.rms_norm(x, (6,), w), x, w, orders=3
+    )
 
 
 def test_layer_norm_of_nothing():
@@ -198,8 +255,11 @@ def test_batch_norm_of_every_layout(shape):
         close(y, want, 1e-11)
         for a, c in zip(run("batch_norm_grad", u, t, mean, var, tensor(w), 1e-5), back):
             close(a, c, 1e-9)
-        close(tf.batch_norm(t.float(), None, None, training=True), T.batch_norm(
-            torch.tensor(x), None, None, training=True), 1e-4)
+        close(
+            tf.batch_norm(t.float(), None, None, training=True),
+            T.batch_norm(torch.tensor(x), None, None, training=True),
+            1e-4,
+        )
 
 
 def test_batch_norm_moves_running_statistics():
@@ -212,27 +272,54 @@ def test_batch_norm_moves_running_statistics():
             close(y, z, 1e-5)
         for a, b in zip(ours, theirs):
             close(a, b, 1e-6)
-        close(tf.batch_norm(tensor(x, "float32"), *ours), T.batch_norm(torch.tensor(x).float(), *theirs), 1e-5)
+        close(
+            tf.batch_norm(tensor(x, "float32"), *ours),
+            T.batch_norm(torch.tensor(x).float(), *theirs),
+            1e-5,
+        )
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (2, 3, 4, 2)])
 def test_batch_norm_derivatives(shape):
     x, w, b = numbers(*shape), numbers(3, seed=1), numbers(3, seed=2)
-    check_derivatives(lambda x, w, b: tf.batch_norm(x, None, None, w, b, True), batch_norm_by_hand,
-                      x, w, b, orders=3)
+    check_derivatives(
+        lambda x, w, b: tf.batch_norm(x, None, None, w, b, True),
+        batch_norm_by_hand,
+        x,
+        w,
+        b,
+        orders=3,
+    )
     m, v = numbers(3, seed=3), np.abs(numbers(3, seed=4)) + 0.1
     check_derivatives(
         lambda x, w, b: tf.batch_norm(x, tensor(m), tensor(v), w, b),
-        lambda x, w, b: T.batch_norm(x, torch.tensor(m), torch.tensor(v), w, b), x, w, b)
+        lambda x, w, b: T.batch_norm(x, torch.tensor(m), torch.tensor(v), w, b),
+        x,
+        w,
+        b,
+    )
 
 
-def test_group_and_instance_norm_derivatives():
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_group_norm_derivatives(groups):
+    check_derivatives(
+        lambda x, w, b: tf.group_norm(x, groups, w, b),
+        lambda x, w, b: T.group_norm(x, groups, w, b),
+        numbers(2, 4, 3),
+        numbers(4, seed=1),
+        numbers(4, seed=2),
+    )
+
+
+def test_instance_norm():
     x, w, b = numbers(2, 4, 3), numbers(4, seed=1), numbers(4, seed=2)
-    for groups in (1, 2, 4):
-        check_derivatives(lambda x, w, b: tf.group_norm(x, groups, w, b),
-                          lambda x, w, b: T.group_norm(x, groups, w, b), x, w, b)
-    check_derivatives(lambda x, w, b: tf.instance_norm(x, None, None, w, b),
-                      lambda x, w, b: T.instance_norm(x, None, None, w, b), x, w, b)
+    check_derivatives(
+        lambda x, w, b: tf.instance_norm(x, None, None, w, b),
+        lambda x, w, b: T.instance_norm(x, None, None, w, b),
+        x,
+        w,
+        b,
+    )
     ours, theirs = (tf.zeros(4), tf.ones(4)), (torch.zeros(4), torch.ones(4))
     tf.instance_norm(tensor(x, "float32"), *ours)
     T.instance_norm(torch.tensor(x).float(), *theirs)

@@ -38,7 +38,7 @@ def test_conv_without_batch_or_bias():
     )
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(
     "options",
     [
@@ -51,8 +51,8 @@ def test_conv_without_batch_or_bias():
 )
 @pytest.mark.parametrize("groups", [1, 2])
 def test_conv_transpose(n, options, groups):
-    x = normal(2, 4, *(5, 4)[:n])
-    w = normal(4, 6 // groups, *(3, 2)[:n], seed=1)
+    x = normal(2, 4, *(5, 4, 3)[:n])
+    w = normal(4, 6 // groups, *(3, 2, 2)[:n], seed=1)
     against.function(
         f"conv_transpose{n}d", x, w, normal(6, seed=2), groups=groups, tolerance=5e-5, **options
     )

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, tile by tile: no queries x keys buffer, and none in the backward pass.
+"""Scaled dot-product attention, tile by tile: no buffer of queries x keys, backward neither.
 
 q is (..., heads, queries, width), k and v (..., heads of keys, keys, width); any strides. The order
 of operations stands in attention_loops.h; it depends on neither threads nor instruction set.
@@ -94,8 +94,8 @@ cdef void set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, c
     s.group, s.blocks = group, (s.queries + TF_QUERIES - 1) // TF_QUERIES
 
 
-cdef const char *fetch(Job *s, const Matrix *m, int64_t base, int64_t first, int64_t rows, int64_t *ld,
-                       char *buffer) noexcept nogil:
+cdef const char *fetch(Job *s, const Matrix *m, int64_t base, int64_t first, int64_t rows,
+                       int64_t *ld, char *buffer) noexcept nogil:
     """Rows of a matrix, padded to 16 columns; in place where they lie there."""
     cdef int64_t r, step = m.padded * s.size
     if m.o.direct:
@@ -103,14 +103,15 @@ cdef const char *fetch(Job *s, const Matrix *m, int64_t base, int64_t first, int
         return m.o.data + (base + first * m.row) * s.size
     ld[0] = m.padded
     for r in range(rows):
-        s.moves.load[m.o.dtype](buffer + r * step, m.o.data + (base + (first + r) * m.row) * m.o.item,
+        s.moves.load[m.o.dtype](buffer + r * step,
+                                m.o.data + (base + (first + r) * m.row) * m.o.item,
                                 m.width, m.column)
         memset(buffer + r * step + m.width * s.size, 0, (m.padded - m.width) * s.size)
     return buffer
 
 
-cdef void fetch_mask(Job *s, int64_t base, int64_t query, int64_t queries, int64_t key, int64_t keys,
-                     char *buffer) noexcept nogil:
+cdef void fetch_mask(Job *s, int64_t base, int64_t query, int64_t queries, int64_t key,
+                     int64_t keys, char *buffer) noexcept nogil:
     """The mask's numbers as a tile of keys x queries."""
     cdef int64_t j
     for j in range(keys):
@@ -153,7 +154,8 @@ cdef void forward_task(int64_t task, void *ctx) noexcept nogil:
     cdef int64_t place = head // s.group, query = block * TF_QUERIES
     cdef int64_t queries = min(s.queries - query, TF_QUERIES), tile = TF_KEYS * TF_QUERIES * s.size
     cdef int64_t bq = offset(&s.heads, 0, place) + sub * s.q.group, bk = offset(&s.heads, 1, place)
-    cdef int64_t bv = offset(&s.heads, 2, place), bm = offset(&s.more, 0, place) + sub * s.mask.group
+    cdef int64_t bv = offset(&s.heads, 2, place)
+    cdef int64_t bm = offset(&s.more, 0, place) + sub * s.mask.group
     cdef int64_t key, ld, ldv, r, width = TF_QUERIES * s.size
     cdef size_t bytes = 2 * tile + width * (2 * s.q.padded + s.k.padded + 2 * s.v.padded + 4)
     cdef char *tiles = <char *>scratch_push(bytes)
@@ -206,14 +208,15 @@ cdef int attention(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if outputs[1].size == 0:
         return TF_OK
     parallel_for(heads * s.blocks,
-                 heads * s.queries * s.keys * (0.05 * (s.q.width + s.v.width) + 2.0), forward_task, &s)
+                 heads * s.queries * s.keys * (0.05 * (s.q.width + s.v.width) + 2.0),
+                 forward_task, &s)
     if s.refused:
         call.detail[0] = s.refused
         return TF_ENOMEM
     return TF_OK
 
 
-# ---------------------------------------------------------------- gradients
+# ---- gradients
 
 cdef struct Work:
     # buffers of one task
@@ -238,10 +241,12 @@ cdef void query_block(Job *s, Work *w, int64_t place, int64_t sub, int64_t block
     cdef int64_t bk = offset(&s.heads, 1, place), bv = offset(&s.heads, 2, place)
     cdef int64_t bm = offset(&s.more, 0, place) + sub * s.mask.group
     cdef int64_t tile = TF_KEYS * TF_QUERIES * s.size
-    cdef const char *q = fetch(s, &s.q, offset(&s.heads, 0, place) + sub * s.q.group, query, queries, &ldq, w.q)
-    cdef const char *g = fetch(s, &s.g, offset(&s.more, 1, place) + sub * s.g.group, query, queries, &ldg, w.g)
-    cdef const char *o = fetch(s, &s.out, offset(&s.more, 2, place) + sub * s.out.group, query, queries,
-                               &ldo, w.out)
+    cdef int64_t bq = offset(&s.heads, 0, place) + sub * s.q.group
+    cdef int64_t bg = offset(&s.more, 1, place) + sub * s.g.group
+    cdef int64_t bo = offset(&s.more, 2, place) + sub * s.out.group
+    cdef const char *q = fetch(s, &s.q, bq, query, queries, &ldq, w.q)
+    cdef const char *g = fetch(s, &s.g, bg, query, queries, &ldg, w.g)
+    cdef const char *o = fetch(s, &s.out, bo, query, queries, &ldo, w.out)
     cdef const char *k
     cdef const char *v
     cdef tf_attend a
@@ -262,17 +267,18 @@ cdef void query_block(Job *s, Work *w, int64_t place, int64_t sub, int64_t block
         s.loops.chain(a.dp, TF_QUERIES, v, ldv, 1, w.gt, TF_QUERIES, a.keys, a.queries, s.v.width)
         s.loops.backward(&a)
         s.loops.chain(w.gq, s.q.padded, a.dp, 1, TF_QUERIES, k, ldk, queries, s.q.padded, a.keys)
-        s.loops.chain(w.gk + key * s.k.padded * s.size, s.k.padded, a.dp, TF_QUERIES, 1, q, ldq, a.keys,
-                      s.k.padded, queries)
-        s.loops.chain(w.gv + key * s.v.padded * s.size, s.v.padded, a.s, TF_QUERIES, 1, g, ldg, a.keys,
-                      s.v.padded, queries)
+        s.loops.chain(w.gk + key * s.k.padded * s.size, s.k.padded, a.dp, TF_QUERIES, 1, q, ldq,
+                      a.keys, s.k.padded, queries)
+        s.loops.chain(w.gv + key * s.v.padded * s.size, s.v.padded, a.s, TF_QUERIES, 1, g, ldg,
+                      a.keys, s.v.padded, queries)
     for r in range(queries):
         s.moves.store[s.y.dtype](
             s.y.data + (head * s.queries + query + r) * s.q.width * tf_itemsize[s.y.dtype],
             w.gq + r * s.q.padded * s.size, s.q.width, 1)
 
 
-cdef void store_rows(Job *s, tf_view *y, const Matrix *m, int64_t place, const char *src) noexcept nogil:
+cdef void store_rows(Job *s, tf_view *y, const Matrix *m, int64_t place,
+                     const char *src) noexcept nogil:
     cdef int64_t r
     for r in range(s.keys):
         s.moves.store[y.dtype](y.data + (place * s.keys + r) * m.width * tf_itemsize[y.dtype],
@@ -327,7 +333,8 @@ cdef int attention_grad(const tf_view *const *inputs, int n, tf_view *const *out
     s.y, s.gk, s.gv = outputs[0], outputs[1], outputs[2]
     s.lse = <char *>dense_numbers(s.moves, inputs[6], wide, buffer)
     places = span(&s.heads) if outputs[1].size or outputs[2].size or outputs[0].size else 0
-    parallel_for(places, places * s.group * s.queries * s.keys * (0.13 * (s.q.width + s.v.width) + 3.0),
+    parallel_for(places,
+                 places * s.group * s.queries * s.keys * (0.13 * (s.q.width + s.v.width) + 3.0),
                  backward_task, &s)
     scratch_pop(bytes)
     if s.refused:

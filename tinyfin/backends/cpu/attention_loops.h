@@ -7,7 +7,8 @@
      l     = l * a + canonical sum of the block's p[j]
      acc   = acc * a, then a chain over rising j of fma(p[j], v[j], .)
    and out = acc / l (0 where l is 0), lse = m + log(l). Backward:
-     p = exp(s - lse),  dp[j] = chain over d of fma(v[j][d], g[d], .),  delta = canonical sum of g out
+     p = exp(s - lse),  dp[j] = chain over d of fma(v[j][d], g[d], .)
+     delta = canonical sum of g out
      ds[j] = p[j] (dp[j] - delta) scale
      gq: chain over rising j of fma(ds[j], k[j], .); gk: over rising queries of fma(ds[j], q, .);
      gv: over rising queries of fma(p[j], g, .)
@@ -19,7 +20,7 @@
 #define TF_QUERIES 64 /* columns of a tile */
 #define TF_KEYS 64    /* rows of a tile */
 
-/* Scores of a tile become weights in place. `mask` may be NULL; arrays have one number per query. */
+/* Scores of a tile become weights in place. `mask` may be NULL; arrays: one number per query. */
 typedef struct {
   void *s;              /* [keys][TF_QUERIES] */
   void *dp;             /* backward: [keys][TF_QUERIES], becomes ds */
@@ -41,10 +42,12 @@ typedef struct {
   void (*backward)(const tf_attend *a);
   /* rows of c times one number each; rows divided by l (0 where l is 0) and lse = m + log(l) */
   void (*scale_rows)(void *c, int64_t ldc, const void *by, int64_t rows, int64_t n);
-  void (*finish)(void *c, int64_t ldc, const void *m, const void *l, void *lse, int64_t rows, int64_t n);
+  void (*finish)(void *c, int64_t ldc, const void *m, const void *l, void *lse, int64_t rows,
+                 int64_t n);
   /* y[d][i] = x[i][d], columns up to `columns` zero; sums of products of rows */
   void (*transpose)(void *y, const void *x, int64_t ldx, int64_t rows, int64_t n, int64_t columns);
-  void (*dots)(void *y, const void *a, int64_t lda, const void *b, int64_t ldb, int64_t rows, int64_t n);
+  void (*dots)(void *y, const void *a, int64_t lda, const void *b, int64_t ldb, int64_t rows,
+               int64_t n);
 } tf_attention_loops;
 
 typedef struct {

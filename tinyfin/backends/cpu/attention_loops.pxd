@@ -24,7 +24,8 @@ cdef extern from "attention_loops.h" nogil:
                       int64_t ldb, int64_t m, int64_t n, int64_t k) noexcept nogil
         void (*forward)(const tf_attend *a) noexcept nogil
         void (*backward)(const tf_attend *a) noexcept nogil
-        void (*scale_rows)(void *c, int64_t ldc, const void *by, int64_t rows, int64_t n) noexcept nogil
+        void (*scale_rows)(void *c, int64_t ldc, const void *by, int64_t rows,
+                           int64_t n) noexcept nogil
         void (*finish)(void *c, int64_t ldc, const void *m, const void *l, void *lse, int64_t rows,
                        int64_t n) noexcept nogil
         void (*transpose)(void *y, const void *x, int64_t ldx, int64_t rows, int64_t n,

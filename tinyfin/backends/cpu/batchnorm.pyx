@@ -59,7 +59,7 @@ cdef inline int64_t block_length(const Batch *s, int64_t block) noexcept nogil:
     return min(s.n - block * BLOCK, BLOCK)
 
 
-# ---------------------------------------------------------------- channel by channel
+# ---- channel by channel
 
 cdef tf_channel channel_of(Batch *s, int64_t channel) noexcept nogil:
     cdef tf_channel c
@@ -71,7 +71,8 @@ cdef tf_channel channel_of(Batch *s, int64_t channel) noexcept nogil:
     return c
 
 
-cdef const char *fetch(Batch *s, int k, int64_t channel, int64_t block, char *buffer) noexcept nogil:
+cdef const char *fetch(Batch *s, int k, int64_t channel, int64_t block,
+                       char *buffer) noexcept nogil:
     """One block of a channel as dense numbers; in place where it lies there."""
     cdef int64_t first = block * BLOCK, len = block_length(s, block), base = channel * s.step[k]
     if s.ops[k].direct and run_length(&s.along, first, first + len) == len:
@@ -80,7 +81,8 @@ cdef const char *fetch(Batch *s, int k, int64_t channel, int64_t block, char *bu
     return buffer
 
 
-cdef void statistic(Batch *s, char *to, int64_t channel, char *sums, char *buffer, bint centred) noexcept nogil:
+cdef void statistic(Batch *s, char *to, int64_t channel, char *sums, char *buffer,
+                    bint centred) noexcept nogil:
     """Mean of the elements, or of the squared differences from `mean`, of one channel."""
     cdef const char *x
     cdef int64_t b
@@ -161,7 +163,7 @@ cdef void backward_channel(int64_t channel, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-# ---------------------------------------------------------------- 16 neighbouring channels as a tile
+# ---- 16 neighbouring channels as a tile
 
 cdef struct Sixteen:
     # their numbers, with room for either type and for 16 even at the end
@@ -191,25 +193,29 @@ cdef void take(Batch *s, Sixteen *t, int64_t channel, int cols) noexcept nogil:
     t.c.count, t.c.eps = s.n, s.eps
 
 
-cdef void fetch_tile(Batch *s, int k, int64_t channel, int cols, int64_t block, char *to) noexcept nogil:
+cdef void fetch_tile(Batch *s, int k, int64_t channel, int cols, int64_t block,
+                     char *to) noexcept nogil:
+    cdef Operand *o = &s.ops[k]
     cdef int64_t first = block * BLOCK, len = block_length(s, block), done = 0, run
     if cols < TF_TILE:
         memset(to, 0, len * TF_TILE * s.size)
     while done < len:
         run = run_length(&s.along, first + done, first + len)
-        s.loops.load_tile[s.ops[k].dtype](
+        s.loops.load_tile[o.dtype](
             to + done * TF_TILE * s.size,
-            s.ops[k].data + (channel * s.step[k] + offset(&s.along, k, first + done)) * s.ops[k].item,
+            o.data + (channel * s.step[k] + offset(&s.along, k, first + done)) * o.item,
             run, cols, last_step(&s.along, k), s.step[k])
         done += run
 
 
-cdef void put_tile(Batch *s, int64_t channel, int cols, int64_t block, const char *src) noexcept nogil:
+cdef void put_tile(Batch *s, int64_t channel, int cols, int64_t block,
+                   const char *src) noexcept nogil:
+    cdef Operand *o = &s.ops[2]
     cdef int64_t first = block * BLOCK, len = block_length(s, block), done = 0, run
     while done < len:
         run = run_length(&s.along, first + done, first + len)
-        s.loops.store_tile[s.ops[2].dtype](
-            s.ops[2].data + (channel * s.step[2] + offset(&s.along, 2, first + done)) * s.ops[2].item,
+        s.loops.store_tile[o.dtype](
+            o.data + (channel * s.step[2] + offset(&s.along, 2, first + done)) * o.item,
             src + done * TF_TILE * s.size, run, cols, last_step(&s.along, 2), s.step[2])
         done += run
 
@@ -285,11 +291,11 @@ cdef void backward_tile(int64_t task, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-# ---------------------------------------------------------------- kernels
+# ---- kernels
 
 cdef int batch_norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     const tf_attrs *at, tf_call *call) noexcept nogil:
-    """variant 0: (x, w?, b? -> y, mean, var); 1: with given statistics (x, mean, var, w?, b? -> y)."""
+    """variant 0: (x, w?, b? -> y, mean, var); 1, statistics given: (x, mean, var, w?, b? -> y)."""
     cdef Batch s
     cdef int given = <int><size_t>call.ctx, wide = compute_type(outputs[0].dtype)
     cdef bint tiles = batch_axes(&s, inputs[0], inputs[0], outputs[0], wide)

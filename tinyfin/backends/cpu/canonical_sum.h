@@ -43,8 +43,8 @@ TF_FIRST(float, int32_t)
 TF_FIRST(double, int64_t)
 
 /* At most 8 accumulators at a time (G): more would not fit in 16 registers. The vectors of the rest
-   are added by tests of constants, so that the accumulators stay in registers; lanes beyond the last
-   element take -0.0. Names end in _ so that EXPR cannot meet them. */
+   are added by tests of constants, so that the accumulators stay in registers; lanes beyond the
+   last element take -0.0. Names end in _ so that EXPR cannot meet them. */
 #define TF_CANONICAL_BLOCK(name, T, PARAMS, EXPR)                                                  \
   static inline T name##_block(TF_UNPAREN PARAMS, int64_t i0, int64_t i1) {                        \
     typedef tf_vu_##T E;                                                                           \

@@ -45,7 +45,7 @@ cdef inline void targets(int64_t *at, const int64_t *index, int64_t base, int64_
         at[i] = base + i * step + index[i] * size
 
 
-# --------------------------------------------------------------- gather
+# ---- gather
 
 cdef void pick_typed(bits *y, const bits *x, int64_t step, const int64_t *index, int64_t size,
                      int64_t n) noexcept nogil:
@@ -107,7 +107,7 @@ cdef int gather(const tf_view *const *inputs, int n, tf_view *const *outputs, co
     return TF_OK
 
 
-# --------------------------------------------------------------- scatter
+# ---- scatter
 
 cdef void write_run(const Along *s, int64_t ioff, int64_t istep, int64_t yoff, int64_t ystep,
                     int64_t voff,

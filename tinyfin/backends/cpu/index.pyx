@@ -68,7 +68,7 @@ cdef int add_offsets(Slices *s, const tf_view *index, int64_t size, int64_t stri
     return TF_OK
 
 
-# --------------------------------------------------------------- reading
+# ---- reading
 
 cdef void read_task(int64_t t, void *ctx) noexcept nogil:
     """Slices t * group ...; slice r is index r % count at place r // count of the axes before."""
@@ -104,7 +104,7 @@ cdef void read_slices(Slices *s) noexcept nogil:
                  read_task, s)
 
 
-# --------------------------------------------------------------- writing
+# ---- writing
 
 cdef void write_elements(Slices *s, int64_t xbase, int64_t vbase) noexcept nogil:
     """Slices of one element: many indices at a time."""
@@ -177,7 +177,7 @@ cdef void write_slices(Slices *s) noexcept nogil:
         parallel_for(s.nb * ((s.na + RUN - 1) // RUN), cost, write_task, s)
 
 
-# --------------------------------------------------------------- axes
+# ---- axes
 
 cdef void split_axes(Slices *s, const tf_view *x, int64_t mask, const tf_view *v,
                      const tf_view *index) noexcept nogil:
@@ -328,7 +328,7 @@ cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outpu
     return rc
 
 
-# --------------------------------------------------------------- coordinates
+# ---- coordinates
 
 cdef int nonzero(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
                  tf_call *call) noexcept nogil:

@@ -144,7 +144,7 @@ cdef void place_at(char *y, const int64_t *at, const char *v, int64_t vstep, int
         place_typed(<uint8_t *>y, at, <const uint8_t *>v, vstep, n)
 
 
-# --------------------------------------------------------------- adding
+# ---- adding
 
 cdef int open_target(Target *t, tf_view *y, tf_call *call) noexcept nogil:
     t.y, t.dtype, t.result, t.bytes = y.data, y.dtype, y, 0

@@ -77,7 +77,7 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const
     return TF_OK
 
 
-# --------------------------------------------------------------- padding
+# ---- padding
 
 cdef void fill_border(tf_view *y, const int64_t *first, const int64_t *inner,
                       const char *value) noexcept nogil:
@@ -132,7 +132,7 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     return TF_OK
 
 
-# --------------------------------------------------------------- triangles
+# ---- triangles
 
 cdef struct Triangle:
     Axes a                  # all axes but the last

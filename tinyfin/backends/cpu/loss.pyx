@@ -43,7 +43,8 @@ cdef inline int64_t label_at(const Job *s, int64_t row) noexcept nogil:
     return (<const int64_t *>o.data)[at] if o.dtype == TF_I64 else (<const uint8_t *>o.data)[at]
 
 
-cdef inline double load_number(const Job *s, const char *data, int dtype, int64_t at) noexcept nogil:
+cdef inline double load_number(const Job *s, const char *data, int dtype,
+                               int64_t at) noexcept nogil:
     """One number as the computing type sees it; doubles hold floats exactly."""
     cdef float f
     cdef double d
@@ -76,8 +77,8 @@ cdef inline double weight_of(const Job *s, int64_t label) noexcept nogil:
     return load_number(s, s.weight.data, s.weight.dtype, label * s.weight.strides[0])
 
 
-cdef int start(Job *s, const tf_view *x, const tf_view *target, const tf_view *y, const tf_view *weight,
-               int reduction, int64_t ignore) noexcept nogil:
+cdef int start(Job *s, const tf_view *x, const tf_view *target, const tf_view *y,
+               const tf_view *weight, int reduction, int64_t ignore) noexcept nogil:
     """Sets up the walk; the axis of classes is the second, or the only one."""
     cdef int dim = 0 if x.ndim == 1 else 1, k, t = 0
     s.wide = compute_type(x.dtype)
@@ -168,7 +169,7 @@ cdef int nll_loss(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return finish_loss(&s, outputs[0], outputs[1], call)
 
 
-# ---------------------------------------------------------------- cross entropy of logits
+# ---- cross entropy of logits
 
 cdef void lse_rows(int64_t task, void *ctx) noexcept nogil:
     cdef Job *s = <Job *>ctx
@@ -241,7 +242,7 @@ cdef int cross_entropy(const tf_view *const *inputs, int n, tf_view *const *outp
     return finish_loss(&s, outputs[0], outputs[1], call)
 
 
-# ---------------------------------------------------------------- gradients
+# ---- gradients
 
 cdef double row_gradient(const Job *s, int64_t row, int64_t label, double whole) noexcept nogil:
     """What flows to the log-probability of the label; 0 for ignored rows."""
@@ -382,7 +383,8 @@ cdef int cross_entropy_grad(const tf_view *const *inputs, int n, tf_view *const 
     s.per = max(GRAIN // s.l.n, 1)
     if columns:
         s.per = max(s.per // GROUP, 1) * GROUP
-    parallel_for((s.l.count + s.per - 1) // s.per, s.l.count * (s.l.n * (1.0 if columns else 0.6) + 20),
+    parallel_for((s.l.count + s.per - 1) // s.per,
+                 s.l.count * (s.l.n * (1.0 if columns else 0.6) + 20),
                  ce_tiles if columns else ce_rows, &s)
     if s.refused:
         call.detail[0] = s.refused
@@ -390,13 +392,13 @@ cdef int cross_entropy_grad(const tf_view *const *inputs, int n, tf_view *const 
     return TF_OK
 
 
-# ---------------------------------------------------------------- checks
+# ---- checks
 
 cdef int check_values(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call) noexcept nogil:
     """variant 0: all elements lie in [0, 1]; 1: none is NaN. Gives True."""
     cdef const tf_view *x = inputs[0]
-    cdef int wide = compute_type(x.dtype), k
+    cdef int k
     cdef size_t variant = <size_t>call.ctx
     cdef const tf_norm_loops *loops = &TABLE.of[1]
     cdef Operand o = operand(x, True, 1)

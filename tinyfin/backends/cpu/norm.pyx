@@ -22,7 +22,7 @@ cdef enum:
 cdef const tf_norm_table *TABLE = <const tf_norm_table *>isa_table(b"norm")
 
 
-# ---------------------------------------------------------------- softmax along one axis
+# ---- softmax along one axis
 
 cdef struct Soft:
     Lines l                     # operands: x (the result, for gradients), g, y
@@ -111,7 +111,8 @@ cdef void soft_converted(int64_t task, void *ctx) noexcept nogil:
         if s.narrow:
             soft_round(s, buffer, s.l.n)
         s.l.loops.soft[s.kind](&a)
-        s.l.loops.store[s.l.ops[2].dtype](s.l.ops[2].data + off[2] * s.l.ops[2].item, buffer, s.l.n, 1)
+        s.l.loops.store[s.l.ops[2].dtype](s.l.ops[2].data + off[2] * s.l.ops[2].item, buffer,
+                                          s.l.n, 1)
     scratch_pop(bytes)
 
 
@@ -153,7 +154,7 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return TF_OK
 
 
-# ---------------------------------------------------------------- layer norm and RMS norm
+# ---- layer norm and RMS norm
 
 cdef struct Norm:
     const tf_norm_loops *loops
@@ -174,7 +175,8 @@ cdef struct Norm:
     size_t refused
 
 
-cdef bint norm_axes(Norm *s, const tf_view *x, const tf_view *g, const tf_view *y, int ndim) noexcept nogil:
+cdef bint norm_axes(Norm *s, const tf_view *x, const tf_view *g, const tf_view *y,
+                    int ndim) noexcept nogil:
     """Cuts the trailing ndim axes off; whether the rows of x and g are dense."""
     cdef int k
     s.rows.nd = s.along[0].nd = s.along[1].nd = 0
@@ -200,7 +202,7 @@ cdef bint dense_row(const Axes *a) noexcept nogil:
 
 cdef void norm_rows(int64_t task, void *ctx) noexcept nogil:
     cdef Norm *s = <Norm *>ctx
-    cdef int64_t row = task * s.per, stop = min(row + s.per, s.count), run, i
+    cdef int64_t row = task * s.per, stop = min(row + s.per, s.count), run
     cdef int64_t off[3]
     cdef bint direct = s.x.direct and s.y.direct
     cdef size_t bytes = 0 if direct else s.n * s.size
@@ -310,8 +312,8 @@ cdef void norm_grad_lanes(int64_t task, void *ctx) noexcept nogil:
         scratch_pop(bytes)
 
 
-cdef void add_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_t width, int64_t step,
-                   int64_t used) noexcept nogil:
+cdef void add_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_t width,
+                   int64_t step, int64_t used) noexcept nogil:
     """The first `used` of `count` rows, by halving: row j takes row j + count / 2, and so on."""
     cdef int64_t h = count // 2, j
     while h:
@@ -321,7 +323,8 @@ cdef void add_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_
         h //= 2
 
 
-cdef void sum_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_t width, int64_t step) noexcept nogil:
+cdef void sum_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_t width,
+                   int64_t step) noexcept nogil:
     """Canonical sum of rows of `width` numbers, `step` bytes apart, into the first."""
     cdef int64_t b, i, len
     cdef char *block
@@ -341,14 +344,16 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call) noexcept nogil:
     """variant 0: (g, x, mean, rstd, w? -> gx, gw, gb); 1: (g, x, rstd, w? -> gx, gw)."""
     cdef Norm s
-    cdef int rms = <int><size_t>call.ctx, wide = compute_type(outputs[0].dtype), rstd = 2 if rms else 3
+    cdef int rms = <int><size_t>call.ctx, rstd = 2 if rms else 3
+    cdef int wide = compute_type(outputs[0].dtype)
     cdef int64_t blocks, b, width, step, lanes, statistics
     cdef size_t bytes
     cdef char *buffer
     cdef bint dense = norm_axes(&s, inputs[1], inputs[0], outputs[0], <int>at.i[0])
     s.loops, s.size, s.eps, s.refused = &TABLE.of[wide], 8 if wide else 4, at.f[0], 0
     s.w_grad, s.b_grad = outputs[1].size > 0, not rms and outputs[2].size > 0
-    s.x, s.g, s.y = operand(inputs[1], dense, wide), operand(inputs[0], dense, wide), operand(outputs[0], True, wide)
+    s.x, s.g = operand(inputs[1], dense, wide), operand(inputs[0], dense, wide)
+    s.y = operand(outputs[0], True, wide)
     blocks = (s.count + BLOCK - 1) // BLOCK
     width = sums_width(&s)
     step = width * s.size
@@ -368,7 +373,8 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                                                     buffer + (s.n + s.count) * s.size)
     parallel_for(blocks * TASKS, s.count * (s.n * 0.8 + 20), norm_grad_lanes, &s)
     for b in range(blocks if width else 0):
-        add_rows(s.loops, s.partial + b * LANES * step, LANES, width, step, min(s.count - b * BLOCK, LANES))
+        add_rows(s.loops, s.partial + b * LANES * step, LANES, width, step,
+                 min(s.count - b * BLOCK, LANES))
     sum_rows(s.loops, s.partial, blocks if width else 0, width, LANES * step)
     if s.count == 0:
         s.loops.fill(s.partial, 0.0, width)

@@ -1,5 +1,5 @@
-/* Inner loops of softmax and of the norms. Numbers of the table's type that lie side by side, unless
-   said otherwise; arrays may be the same array, but not overlap in part. */
+/* Inner loops of softmax and of the norms. Numbers of the table's type that lie side by side,
+   unless said otherwise; arrays may be the same array, but not overlap in part. */
 #ifndef TF_NORM_LOOPS_H
 #define TF_NORM_LOOPS_H
 #include <stdint.h>
@@ -47,8 +47,10 @@ typedef struct {
 
 typedef void (*tf_load)(void *to, const char *from, int64_t n, int64_t stride);
 typedef void (*tf_store)(char *to, const void *from, int64_t n, int64_t stride);
-typedef void (*tf_load_tile)(void *to, const char *from, int64_t n, int cols, int64_t sn, int64_t sc);
-typedef void (*tf_store_tile)(char *to, const void *from, int64_t n, int cols, int64_t sn, int64_t sc);
+typedef void (*tf_load_tile)(void *to, const char *from, int64_t n, int cols, int64_t sn,
+                             int64_t sc);
+typedef void (*tf_store_tile)(char *to, const void *from, int64_t n, int cols, int64_t sn,
+                              int64_t sc);
 typedef void (*tf_soft)(const tf_soft_rows *a);
 
 typedef struct {

@@ -1,70 +1,93 @@
-"""Pooling: one task per plane, windows in row-major order. One and two spatial axes count as three."""
-from libc.stdint cimport INT64_MIN, int64_t
+"""Pooling over one, two or three axes: a task is a plane of the leading axes.
 
+Missing axes come first, with size one. Windows of an output line are taken together, one line of
+the input after the other, so each window's elements come in row-major order. Any strides.
+"""
+from libc.stdint cimport INT64_MIN, int32_t, int64_t
+from libc.string cimport memset
+
+from tinyfin.backends.cpu.gemm cimport gemm_kind
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.pool_loops cimport *
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, tf_task
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
-cdef extern from "cast_loops.h" nogil:
-    ctypedef void (*tf_cast)(const void *src, void *dst, int64_t n) noexcept nogil
-    ctypedef void (*tf_move)(const char *src, int64_t sstep, char *dst, int64_t dstep, int64_t n) noexcept nogil
-    ctypedef struct tf_cast_table:
-        tf_cast cast[10][10]
-        tf_move move[4]
+cdef const tf_pool_table *TABLE = <const tf_pool_table *>isa_table(b"pool")
 
-cdef const tf_cast_table *C = <const tf_cast_table *>isa_table(b"cast")
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef struct Pool:
-    const tf_view *x             # what is read
-    const tf_view *indices       # for gather and scatter
-    tf_view *y
-    tf_view *places              # second result of max_pool
-    int nd, compute, item, failed
-    int64_t xs[3]
-    int64_t ys[3]
-    int64_t k[3]
-    int64_t s[3]
-    int64_t p[3]
-    int64_t d[3]
-    int64_t divisor
-    bint include_pad
-
-ctypedef void (*plane_fn)(Pool *q, void *x, void *y, int64_t *index) noexcept nogil
+cdef enum:
+    LARGE = 64               # elements of a window from which planes are summed side by side
+    NO_MEMORY = 1
+    BAD_INDEX = 2
 
 
-cdef void three(const tf_view *v, int nd, int64_t *to) noexcept nogil:
-    """The last nd sizes as the last of three."""
-    cdef int i
-    for i in range(3):
-        to[i] = v.shape[v.ndim - 3 + i] if i >= 3 - nd else 1
+cdef struct Planes:
+    # the last nd axes of a tensor, as three
+    const tf_view *v
+    int64_t size[3]
+    int64_t step[3]
+    int nd
 
 
-cdef void spread(const int64_t *values, int nd, int64_t fill, int64_t *to) noexcept nogil:
-    cdef int i
-    for i in range(3):
-        to[i] = values[i - (3 - nd)] if i >= 3 - nd else fill
+cdef struct Pool:
+    Planes x                          # the larger side: input, or result of a gradient
+    Planes y                          # the windows' side
+    int64_t kernel[3]
+    int64_t stride[3]
+    int64_t pad[3]
+    int64_t dil[3]
+    int64_t divisor                   # of means; INT64_MIN: what a window counts
+    bint include_pad, adaptive
+    const tf_gemm_kind *kind          # accumulators of means and gradients
+    const tf_pool_sum *sum
+    const tf_view *indices
+    int64_t *places                   # flat places, of max pooling
+    int64_t *reach                    # of the taps of the last axis
+    int64_t planes
+    int failed
+    int64_t bad
 
 
 cdef inline int64_t volume(const int64_t *v) noexcept nogil:
     return v[0] * v[1] * v[2]
 
 
-cdef char *plane_of(const tf_view *v, int nd, int64_t plane) noexcept nogil:
-    """First element of a plane of the leading axes."""
-    cdef char *p = v.data
+cdef void three(const int64_t *values, int nd, int64_t fill, int64_t *to) noexcept nogil:
+    """nd values as the last of three."""
     cdef int i
-    for i in range(v.ndim - nd - 1, -1, -1):
-        p += (plane % v.shape[i]) * v.strides[i] * tf_itemsize[v.dtype]
-        plane //= v.shape[i]
-    return p
+    for i in range(3):
+        to[i] = values[i - (3 - nd)] if i >= 3 - nd else fill
 
 
-cdef int64_t planes(const tf_view *v, int nd) noexcept nogil:
+cdef void planes_of(Planes *p, const tf_view *v, int nd) noexcept nogil:
+    p.v, p.nd = v, nd
+    three(&v.shape[v.ndim - nd], nd, 1, p.size)
+    three(&v.strides[v.ndim - nd], nd, 0, p.step)
+
+
+cdef void flat(Planes *p, const tf_view *v, int nd) noexcept nogil:
+    """A result, whose strides need not be set yet."""
+    p.v, p.nd = v, nd
+    three(&v.shape[v.ndim - nd], nd, 1, p.size)
+    p.step[0], p.step[1], p.step[2] = p.size[1] * p.size[2], p.size[2], 1
+
+
+cdef char *plane_at(const Planes *p, int64_t plane) noexcept nogil:
+    """First element of a plane."""
+    cdef int64_t at = 0
+    cdef int i
+    for i in range(p.v.ndim - p.nd - 1, -1, -1):
+        at += plane % p.v.shape[i] * p.v.strides[i]
+        plane //= p.v.shape[i]
+    return p.v.data + at * tf_itemsize[p.v.dtype]
+
+
+cdef char *result_at(const Planes *p, int64_t plane) noexcept nogil:
+    return p.v.data + plane * volume(p.size) * tf_itemsize[p.v.dtype]
+
+
+cdef int64_t count(const tf_view *v, int nd) noexcept nogil:
     cdef int64_t n = 1
     cdef int i
     for i in range(v.ndim - nd):
@@ -72,299 +95,527 @@ cdef int64_t planes(const tf_view *v, int nd) noexcept nogil:
     return n
 
 
-cdef void load(const tf_view *v, int nd, int64_t plane, int dtype, char *raw, char *to) noexcept nogil:
-    """A plane, dense and of the computing dtype."""
-    cdef char *p = plane_of(v, nd, plane)
-    cdef int item = tf_itemsize[v.dtype], log = 0
-    cdef int64_t size[3]
-    cdef int64_t step[3]
-    cdef int64_t i, j
-    cdef int k
-    cdef char *out = to if v.dtype == dtype else raw
-    three(v, nd, size)
-    while 1 << log < item:
-        log += 1
-    for k in range(3):
-        step[k] = v.strides[v.ndim - 3 + k] * item if k >= 3 - nd else 0
-    for i in range(size[0]):
-        for j in range(size[1]):
-            C.move[log](p + i * step[0] + j * step[1], step[2], out + (i * size[1] + j) * size[2] * item, item, size[2])
-    if v.dtype != dtype:
-        C.cast[v.dtype][dtype](raw, to, volume(size))
-
-
-# ---- one plane each
-
 cdef inline void window(const Pool *q, int a, int64_t o, int64_t *first, int64_t *last) noexcept nogil:
-    """Input places [first, last) that a window covers along axis a, step dilation."""
-    cdef int64_t start = o * q.s[a] - q.p[a], stop = start + q.d[a] * (q.k[a] - 1) + 1
+    """Elements [first, last), a dilation apart, that window o covers along axis a."""
+    cdef int64_t start
+    if q.adaptive:
+        first[0] = o * q.x.size[a] // q.y.size[a]
+        last[0] = ((o + 1) * q.x.size[a] + q.y.size[a] - 1) // q.y.size[a]
+        return
+    start = o * q.stride[a] - q.pad[a]
+    last[0] = min(start + q.dil[a] * (q.kernel[a] - 1) + 1, q.x.size[a])
     if start < 0:
-        start += (-start + q.d[a] - 1) // q.d[a] * q.d[a]
+        start += (-start + q.dil[a] - 1) // q.dil[a] * q.dil[a]
     first[0] = start
-    last[0] = stop if stop < q.xs[a] else q.xs[a]
 
 
-cdef void max_plane(Pool *q, const real *x, real *y, int64_t *index) noexcept nogil:
-    cdef int64_t a0, a1, b0, b1, c0, c1, i, j, k, o0, o1, o2, at, best, n = 0
-    cdef real v, top
-    for o0 in range(q.ys[0]):
-        window(q, 0, o0, &a0, &a1)
-        for o1 in range(q.ys[1]):
-            window(q, 1, o1, &b0, &b1)
-            for o2 in range(q.ys[2]):
-                window(q, 2, o2, &c0, &c1)
-                best = -1
-                top = 0
-                i = a0
-                while i < a1:
-                    j = b0
-                    while j < b1:
-                        k = c0
-                        at = (i * q.xs[1] + j) * q.xs[2]
-                        while k < c1:
-                            v = x[at + k]
-                            if best < 0 or v > top or (v != v and top == top):
-                                best, top = at + k, v
-                            k += q.d[2]
-                        j += q.d[1]
-                    i += q.d[0]
-                y[n] = top
-                index[n] = best
-                n += 1
+cdef void line_of(const Pool *q, tf_pool_line *p) noexcept nogil:
+    """All windows of an output line; an adaptive one is set for each window (one_window)."""
+    p.n, p.k, p.stride, p.pad, p.dil = q.y.size[2], q.kernel[2], q.stride[2], q.pad[2], q.dil[2]
+    p.step, p.reach = q.x.step[2], q.reach
 
 
-cdef inline real mean_divisor(const Pool *q, int64_t o0, int64_t o1, int64_t o2, int64_t covered, real kind) noexcept nogil:
-    """How many elements a window counts; padding counts up to the padded edge."""
-    cdef int64_t n = 1, start, stop
-    cdef int64_t o[3]
-    cdef int a
-    if q.divisor != INT64_MIN:
-        return <real>q.divisor
-    if not q.include_pad:
-        return <real>covered
-    o[0], o[1], o[2] = o0, o1, o2
-    for a in range(3):
-        start = o[a] * q.s[a] - q.p[a]
-        stop = start + q.k[a]
-        n *= (stop if stop < q.xs[a] + q.p[a] else q.xs[a] + q.p[a]) - start
-    return <real>n
+cdef void one_window(const Pool *q, int64_t o, tf_pool_line *p) noexcept nogil:
+    """Window o alone, as the first of a line."""
+    cdef int64_t first, last
+    window(q, 2, o, &first, &last)
+    p.n, p.k, p.stride, p.pad, p.dil, p.reach = 1, last - first, 1, -first, 1, NULL
 
 
-cdef void mean_plane(Pool *q, real *x, real *y, bint backward) noexcept nogil:
-    """Forward: y are means of x. Backward: x gets y spread over its windows."""
-    cdef int64_t a0, a1, b0, b1, c0, c1, i, j, k, o0, o1, o2, n = 0
-    cdef real total, share
-    for o0 in range(q.ys[0]):
-        window(q, 0, o0, &a0, &a1)
-        for o1 in range(q.ys[1]):
-            window(q, 1, o1, &b0, &b1)
-            for o2 in range(q.ys[2]):
-                window(q, 2, o2, &c0, &c1)
-                share = mean_divisor(q, o0, o1, o2, (a1 - a0) * (b1 - b0) * (c1 - c0), <real>0)
-                spread_or_sum(q, x, &y[n], share, a0, a1, b0, b1, c0, c1, backward)
-                n += 1
+cdef void set_reach(const Pool *q, int64_t *reach) noexcept nogil:
+    """For each tap of the last axis, the windows that have it inside the line."""
+    cdef int64_t r, under, room, stride = q.stride[2]
+    for r in range(q.kernel[2]):
+        under = q.pad[2] - r * q.dil[2]
+        room = q.x.size[2] - 1 + under
+        reach[2 * r] = (under + stride - 1) // stride if under > 0 else 0
+        reach[2 * r + 1] = 0 if room < 0 else min(room // stride + 1, q.y.size[2])
 
 
-cdef inline void spread_or_sum(Pool *q, real *x, real *y, real share, int64_t a0, int64_t a1, int64_t b0, int64_t b1,
-                               int64_t c0, int64_t c1, bint backward) noexcept nogil:
-    cdef int64_t i, j, k
-    cdef real total = 0
-    if backward:
-        total = y[0] / share
-        for i in range(a0, a1):
-            for j in range(b0, b1):
-                for k in range(c0, c1):
-                    x[(i * q.xs[1] + j) * q.xs[2] + k] += total
+# ---- max
+
+cdef void max_rows(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1, char *keys,
+                   int32_t *places) noexcept nogil:
+    """The lines of one output line's windows, in order."""
+    cdef tf_pool_line p
+    cdef int64_t a, a1, b, b0, b1, o, first
+    cdef const char *row
+    line_of(q, &p)
+    window(q, 0, o0, &a, &a1)
+    window(q, 1, o1, &b0, &b1)
+    while a < a1:
+        b = b0
+        while b < b1:
+            row = x + (a * q.x.step[0] + b * q.x.step[1]) * m.itemsize
+            first = (a * q.x.size[1] + b) * q.x.size[2]
+            if q.adaptive:
+                for o in range(q.y.size[2]):
+                    one_window(q, o, &p)
+                    m.line(&p, row, <int32_t>first, keys + o * m.keysize, places + o)
+            else:
+                m.line(&p, row, <int32_t>first, keys, places)
+            b += q.dil[1]
+        a += q.dil[0]
+
+
+cdef void max_task(int64_t plane, void *ctx) noexcept nogil:
+    cdef Pool *q = <Pool *>ctx
+    cdef const tf_pool_max *m = &TABLE.max[q.x.v.dtype - TF_F16]
+    cdef int64_t n = q.y.size[2], o0, o1, at = plane * volume(q.y.size)
+    cdef size_t bytes = n * (m.keysize + 4)
+    cdef char *keys = <char *>scratch_push(bytes)
+    cdef int32_t *places = <int32_t *>(keys + n * m.keysize)
+    cdef const char *x = plane_at(&q.x, plane)
+    if keys == NULL:
+        q.failed = NO_MEMORY
         return
-    for i in range(a0, a1):
-        for j in range(b0, b1):
-            for k in range(c0, c1):
-                total += x[(i * q.xs[1] + j) * q.xs[2] + k]
-    y[0] = total / share
-
-
-cdef void adaptive_plane(Pool *q, real *x, real *y, bint backward) noexcept nogil:
-    """Window o covers floor(o n / m) up to ceil((o + 1) n / m)."""
-    cdef int64_t o0, o1, o2, n = 0
-    cdef int64_t lo[3]
-    cdef int64_t hi[3]
-    cdef real share
-    for o0 in range(q.ys[0]):
-        lo[0], hi[0] = o0 * q.xs[0] // q.ys[0], ((o0 + 1) * q.xs[0] + q.ys[0] - 1) // q.ys[0]
-        for o1 in range(q.ys[1]):
-            lo[1], hi[1] = o1 * q.xs[1] // q.ys[1], ((o1 + 1) * q.xs[1] + q.ys[1] - 1) // q.ys[1]
-            for o2 in range(q.ys[2]):
-                lo[2], hi[2] = o2 * q.xs[2] // q.ys[2], ((o2 + 1) * q.xs[2] + q.ys[2] - 1) // q.ys[2]
-                share = <real>((hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]))
-                spread_or_sum(q, x, &y[n], share, lo[0], hi[0], lo[1], hi[1], lo[2], hi[2], backward)
-                n += 1
-
-
-cdef void gather_plane(Pool *q, real *x, real *y, const int64_t *index, bint scatter) noexcept nogil:
-    cdef int64_t i, n = volume(q.ys)
-    if scatter:
-        for i in range(n):
-            x[index[i]] += y[i]
-    else:
-        for i in range(n):
-            y[i] = x[index[i]]
-
-
-# ---- whole tensors
-
-cdef enum:
-    MAX, MEAN, MEAN_GRAD, ADAPTIVE, ADAPTIVE_GRAD, GATHER, SCATTER
-
-ctypedef struct Work:
-    Pool q
-    int what
-
-
-cdef void run_plane(Work *w, int64_t plane, char *x, char *y, int64_t *index, real kind) noexcept nogil:
-    cdef Pool *q = &w.q
-    if w.what == MAX:
-        max_plane(q, <const real *>x, <real *>y, index)
-    elif w.what == MEAN or w.what == MEAN_GRAD:
-        mean_plane(q, <real *>x, <real *>y, w.what == MEAN_GRAD)
-    elif w.what == ADAPTIVE or w.what == ADAPTIVE_GRAD:
-        adaptive_plane(q, <real *>x, <real *>y, w.what == ADAPTIVE_GRAD)
-    else:
-        gather_plane(q, <real *>x, <real *>y, index, w.what == SCATTER)
-
-
-cdef void task(int64_t plane, void *ctx) noexcept nogil:
-    """Loads a plane, pools it, stores the result: forward x to y, backward y to x."""
-    cdef Work *w = <Work *>ctx
-    cdef Pool *q = &w.q
-    cdef bint backward = w.what == MEAN_GRAD or w.what == ADAPTIVE_GRAD or w.what == SCATTER
-    cdef int64_t nx = volume(q.xs), ny = volume(q.ys), big = nx if nx > ny else ny, i
-    cdef size_t bytes = big * 8 * 3 + ny * 8 + 256
-    cdef char *block = <char *>scratch_push(bytes)
-    cdef char *x = block
-    cdef char *y = block + big * 8
-    cdef char *raw = block + 2 * big * 8
-    cdef int64_t *index = <int64_t *>(block + 3 * big * 8)
-    cdef char *target
-    if block == NULL:
-        q.failed = <int>1
-        return
-    if backward:
-        load(q.x, q.nd, plane, q.compute, raw, y)
-        for i in range(nx * q.item):
-            x[i] = 0
-    else:
-        load(q.x, q.nd, plane, q.compute, raw, x)
-    if w.what == MAX:
-        index = <int64_t *>q.places.data + plane * ny
-    elif w.what == GATHER or w.what == SCATTER:
-        load(q.indices, q.nd, plane, TF_I64, raw, <char *>index)
-        for i in range(ny):
-            if index[i] < 0 or index[i] >= nx:
-                q.failed = 2
-                scratch_pop(bytes)
-                return
-    if q.compute == TF_F64:
-        run_plane(w, plane, x, y, index, <double>0)
-    else:
-        run_plane(w, plane, x, y, index, <float>0)
-    target = q.y.data + plane * (nx if backward else ny) * tf_itemsize[q.y.dtype]
-    C.cast[q.compute][q.y.dtype](x if backward else y, target, nx if backward else ny)
+    for o0 in range(q.y.size[0]):
+        for o1 in range(q.y.size[1]):
+            m.begin(keys, places, n)
+            max_rows(q, m, x, o0, o1, keys, places)
+            m.end(keys, places, n, q.y.v.data + at * m.itemsize, q.places + at)
+            at += n
     scratch_pop(bytes)
 
 
-cdef int go(Work *w, const tf_view *x, tf_view *y, int nd, tf_call *call) noexcept nogil:
-    cdef Pool *q = &w.q
-    cdef bint backward = w.what == MEAN_GRAD or w.what == ADAPTIVE_GRAD or w.what == SCATTER
-    cdef int64_t n = planes(x, nd)
-    if y.size == 0 and not (backward and x.size):
-        return TF_OK
-    q.x, q.y, q.nd, q.failed = x, y, nd, 0
-    q.compute = TF_F64 if x.dtype == TF_F64 else TF_F32
-    q.item = tf_itemsize[q.compute]
-    three(y if backward else x, nd, q.xs)
-    three(x if backward else y, nd, q.ys)
-    parallel_for(n, <double>n * (volume(q.xs) + volume(q.ys) * volume(q.k)) * 1.0, task, w)
-    if q.failed == 2:
-        call.detail[0], call.detail[1], call.detail[2] = -1, volume(q.xs), x.ndim - 1
+# ---- means and their gradients
+
+cdef void dense(const tf_gemm_kind *kind, const Planes *p, const char *x, char *to) noexcept nogil:
+    """A plane as dense accumulators."""
+    cdef int64_t i, j
+    for i in range(p.size[0]):
+        for j in range(p.size[1]):
+            kind.widen(p.v.dtype, x + (i * p.step[0] + j * p.step[1]) * tf_itemsize[p.v.dtype], p.step[2], p.size[2],
+                       to + (i * p.size[1] + j) * p.size[2] * kind.itemsize)
+
+
+cdef bint own(const Pool *q) noexcept nogil:
+    return q.x.v.dtype == TF_F32 or q.x.v.dtype == TF_F64
+
+
+cdef int64_t counted(const Pool *q, int a, int64_t o) noexcept nogil:
+    """How many places along axis a count for the mean of window o."""
+    cdef int64_t first, last, start
+    if q.adaptive or not q.include_pad:
+        window(q, a, o, &first, &last)
+        return last - first
+    start = o * q.stride[a] - q.pad[a]
+    return min(start + q.kernel[a], q.x.size[a] + q.pad[a]) - start
+
+
+cdef void counts_of(const Pool *q, int64_t *counts) noexcept nogil:
+    """Along the last axis."""
+    cdef int64_t o
+    for o in range(q.y.size[2]):
+        counts[o] = 1 if q.divisor != INT64_MIN else counted(q, 2, o)
+
+
+cdef int64_t factor(const Pool *q, int64_t o0, int64_t o1) noexcept nogil:
+    if q.divisor != INT64_MIN:
+        return q.divisor
+    return counted(q, 0, o0) * counted(q, 1, o1)
+
+
+cdef void sum_rows(const Pool *q, char *x, int64_t o0, int64_t o1, char *line, bint spread) noexcept nogil:
+    """Sums of one output line's windows; or its shares onto the elements of x. Copies of x are dense."""
+    cdef tf_pool_line p
+    cdef int64_t a0, a1, b0, b1, a, b, o, item = q.kind.itemsize
+    cdef int64_t s0 = q.x.step[0], s1 = q.x.step[1]
+    line_of(q, &p)
+    if not own(q):
+        s0, s1, p.step = q.x.size[1] * q.x.size[2], q.x.size[2], 1
+    window(q, 0, o0, &a0, &a1)
+    window(q, 1, o1, &b0, &b1)
+    for a in range(a0, a1):
+        for b in range(b0, b1):
+            for o in range(q.y.size[2] if q.adaptive else 1):
+                if q.adaptive:
+                    one_window(q, o, &p)
+                if spread:
+                    q.sum.spread(&p, line + o * item, x + (a * s0 + b * s1) * item)
+                else:
+                    q.sum.add(&p, x + (a * s0 + b * s1) * item, line + o * item)
+
+
+cdef void mean_task(int64_t plane, void *ctx) noexcept nogil:
+    cdef Pool *q = <Pool *>ctx
+    cdef const tf_gemm_kind *kind = q.kind
+    cdef int64_t n = q.y.size[2], o0, o1, item = kind.itemsize, size = tf_itemsize[q.y.v.dtype]
+    cdef size_t bytes = n * (item + 8) + (0 if own(q) else volume(q.x.size) * item)
+    cdef int64_t *counts = <int64_t *>scratch_push(bytes)
+    cdef char *line = <char *>(counts + n)
+    cdef char *x = plane_at(&q.x, plane)
+    cdef char *y = result_at(&q.y, plane)
+    if counts == NULL:
+        q.failed = NO_MEMORY
+        return
+    counts_of(q, counts)
+    if not own(q):
+        dense(kind, &q.x, x, line + n * item)
+        x = line + n * item
+    for o0 in range(q.y.size[0]):
+        for o1 in range(q.y.size[1]):
+            q.sum.begin(line, n)
+            sum_rows(q, x, o0, o1, line, False)
+            q.sum.divide(line, counts, factor(q, o0, o1), n)
+            kind.narrow(q.y.v.dtype, line, n, y, 1)
+            y += n * size
+    scratch_pop(bytes)
+
+
+# Large windows: a chain of additions per plane would wait for each one, so that nr planes are summed
+# side by side, each in its own order.
+
+cdef bint far(const Pool *q) noexcept nogil:
+    """Whether windows are large, and planes evenly spaced."""
+    cdef const tf_view *v = q.x.v
+    cdef int64_t area = volume(q.x.size), i
+    if area < LARGE * volume(q.y.size):
+        return False
+    for i in range(v.ndim - q.x.nd - 1):
+        if v.strides[i] != v.shape[i + 1] * v.strides[i + 1]:
+            return False
+    return v.ndim > q.x.nd
+
+
+cdef void far_window(const Pool *q, const char *x, int64_t some, int64_t o0, int64_t o1, int64_t o2, char *acc,
+                     char *lines) noexcept nogil:
+    """acc[lane] += the window's elements of the lane's plane."""
+    cdef const tf_gemm_kind *kind = q.kind
+    cdef int64_t a0, a1, b0, b1, c0, c1, a, b, c, plane = q.x.v.strides[q.x.v.ndim - q.x.nd - 1]
+    window(q, 0, o0, &a0, &a1)
+    window(q, 1, o1, &b0, &b1)
+    window(q, 2, o2, &c0, &c1)
+    for a in range(a0, a1):
+        for b in range(b0, b1):
+            kind.pack(q.x.v.dtype, x + (a * q.x.step[0] + b * q.x.step[1] + c0 * q.x.step[2]) * tf_itemsize[q.x.v.dtype],
+                      plane, q.x.step[2], some, c1 - c0, lines, 1)
+            for c in range(c1 - c0):
+                kind.add(acc, lines + c * kind.nr * kind.itemsize, 1, kind.nr)
+
+
+cdef void far_task(int64_t t, void *ctx) noexcept nogil:
+    cdef Pool *q = <Pool *>ctx
+    cdef const tf_gemm_kind *kind = q.kind
+    cdef int64_t first = t * kind.nr, some = min(<int64_t>kind.nr, q.planes - first), o0, o1, o2, at = 0, i
+    cdef int64_t ny = volume(q.y.size), line = kind.nr * kind.itemsize
+    cdef size_t bytes = line * (q.x.size[2] + 1) + kind.nr * 8
+    cdef char *acc = <char *>scratch_push(bytes)
+    cdef int64_t *counts = <int64_t *>(acc + line * (q.x.size[2] + 1))
+    cdef int64_t last
+    if acc == NULL:
+        q.failed = NO_MEMORY
+        return
+    for o0 in range(q.y.size[0]):
+        for o1 in range(q.y.size[1]):
+            for o2 in range(q.y.size[2]):
+                last = 1 if q.divisor != INT64_MIN else counted(q, 2, o2)
+                for i in range(kind.nr):
+                    counts[i] = last
+                q.sum.begin(acc, kind.nr)
+                far_window(q, plane_at(&q.x, first), some, o0, o1, o2, acc, acc + line)
+                q.sum.divide(acc, counts, factor(q, o0, o1), kind.nr)
+                kind.narrow(q.y.v.dtype, acc, some, q.y.v.data + (first * ny + at) * tf_itemsize[q.y.v.dtype], ny)
+                at += 1
+    scratch_pop(bytes)
+
+
+cdef void share_task(int64_t plane, void *ctx) noexcept nogil:
+    """The gradient: every element sums the shares of its windows, in rising order."""
+    cdef Pool *q = <Pool *>ctx
+    cdef const tf_gemm_kind *kind = q.kind
+    cdef int64_t n = q.y.size[2], o0, o1, item = kind.itemsize, area = volume(q.x.size)
+    cdef size_t bytes = n * (item + 8) + (0 if own(q) else area * item)
+    cdef int64_t *counts = <int64_t *>scratch_push(bytes)
+    cdef char *line = <char *>(counts + n)
+    cdef char *x = result_at(&q.x, plane)
+    cdef const char *g = plane_at(&q.y, plane)
+    if counts == NULL:
+        q.failed = NO_MEMORY
+        return
+    counts_of(q, counts)
+    if not own(q):
+        x = line + n * item
+    memset(x, 0, area * item)
+    for o0 in range(q.y.size[0]):
+        for o1 in range(q.y.size[1]):
+            kind.widen(q.y.v.dtype, g + (o0 * q.y.step[0] + o1 * q.y.step[1]) * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
+                       line)
+            q.sum.divide(line, counts, factor(q, o0, o1), n)
+            sum_rows(q, x, o0, o1, line, True)
+    if not own(q):
+        kind.narrow(q.x.v.dtype, x, area, result_at(&q.x, plane), 1)
+    scratch_pop(bytes)
+
+
+# ---- elements at flat places
+
+cdef int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j, int64_t k) noexcept nogil:
+    """A flat place, or -1 where it lies outside the plane."""
+    cdef int64_t at = (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k * index.step[2]]
+    return at if 0 <= at < volume(q.x.size) else -1
+
+
+cdef inline int64_t element(const Planes *p, int64_t flat) noexcept nogil:
+    """Offset of the element at a flat place."""
+    return (flat // (p.size[1] * p.size[2]) * p.step[0] + flat // p.size[2] % p.size[1] * p.step[1]
+            + flat % p.size[2] * p.step[2])
+
+
+cdef void copy_element(const char *x, char *y, int item) noexcept nogil:
+    if item == 4:
+        (<int32_t *>y)[0] = (<const int32_t *>x)[0]
+    elif item == 8:
+        (<int64_t *>y)[0] = (<const int64_t *>x)[0]
+    else:
+        y[0], y[1] = x[0], x[1]
+
+
+cdef void gather_task(int64_t plane, void *ctx) noexcept nogil:
+    cdef Pool *q = <Pool *>ctx
+    cdef Planes index
+    cdef int64_t i, j, k, at
+    cdef int item = tf_itemsize[q.x.v.dtype]
+    cdef const char *x = plane_at(&q.x, plane)
+    cdef const char *first
+    cdef char *y = result_at(&q.y, plane)
+    planes_of(&index, q.indices, q.y.nd)
+    first = plane_at(&index, plane)
+    for i in range(q.y.size[0]):
+        for j in range(q.y.size[1]):
+            for k in range(q.y.size[2]):
+                at = place_at(q, &index, first, i, j, k)
+                if at < 0:
+                    q.failed, q.bad = BAD_INDEX, i * index.step[0] + j * index.step[1] + k * index.step[2]
+                    q.bad = (<const int64_t *>first)[q.bad]
+                    return
+                copy_element(x + element(&q.x, at) * item, y, item)
+                y += item
+
+
+cdef void scatter_task(int64_t plane, void *ctx) noexcept nogil:
+    cdef Pool *q = <Pool *>ctx
+    cdef Planes index
+    cdef int64_t i, j, k, at, item = q.kind.itemsize, area = volume(q.x.size), n = q.y.size[2]
+    cdef size_t bytes = n * item + (0 if own(q) else area * item)
+    cdef char *line = <char *>scratch_push(bytes)
+    cdef char *x = result_at(&q.x, plane) if own(q) else line + n * item
+    cdef const char *g = plane_at(&q.y, plane)
+    cdef const char *first
+    if line == NULL:
+        q.failed = NO_MEMORY
+        return
+    planes_of(&index, q.indices, q.y.nd)
+    first = plane_at(&index, plane)
+    memset(x, 0, area * item)
+    for i in range(q.y.size[0]):
+        for j in range(q.y.size[1]):
+            q.kind.widen(q.y.v.dtype, g + (i * q.y.step[0] + j * q.y.step[1]) * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
+                         line)
+            for k in range(n):
+                at = place_at(q, &index, first, i, j, k)
+                if at < 0:
+                    q.failed, q.bad = BAD_INDEX, i * index.step[0] + j * index.step[1] + k * index.step[2]
+                    q.bad = (<const int64_t *>first)[q.bad]
+                    break
+                if item == 4:
+                    (<float *>x)[at] += (<float *>line)[k]
+                else:
+                    (<double *>x)[at] += (<double *>line)[k]
+    if not own(q):
+        q.kind.narrow(q.x.v.dtype, x, area, result_at(&q.x, plane), 1)
+    scratch_pop(bytes)
+
+
+# ---- families
+
+cdef int run(Pool *q, tf_task task, int64_t planes, tf_call *call) noexcept nogil:
+    cdef size_t bytes = q.kernel[2] * 16
+    cdef double cost = 1.0 * planes * (volume(q.x.size) + volume(q.y.size) * volume(q.kernel))
+    q.failed = 0
+    q.reach = <int64_t *>scratch_push(bytes)
+    if q.reach == NULL:
+        call.detail[0] = bytes
+        return TF_ENOMEM
+    set_reach(q, q.reach)
+    if task == mean_task and far(q):
+        q.planes = planes
+        parallel_for((planes + q.kind.nr - 1) // q.kind.nr, cost, far_task, q)
+    else:
+        parallel_for(planes, cost, task, q)
+    scratch_pop(bytes)
+    if q.failed == BAD_INDEX:
+        call.detail[0], call.detail[1], call.detail[2] = q.bad, volume(q.x.size), q.x.v.ndim - q.x.nd
         return TF_EINDEX
     if q.failed:
-        call.detail[0] = volume(q.xs) * 32
+        call.detail[0] = volume(q.x.size) * 8
         return TF_ENOMEM
     return TF_OK
 
 
-cdef void windows(Pool *q, const tf_attrs *at, int nd) noexcept nogil:
-    spread(&at.i[0], nd, 1, q.k)
-    spread(&at.i[3], nd, 1, q.s)
-    spread(&at.i[6], nd, 0, q.p)
-    q.d[0] = q.d[1] = q.d[2] = 1
+cdef void plain(Pool *q, int dtype) noexcept nogil:
+    """Windows of one element."""
+    cdef int a
+    for a in range(3):
+        q.kernel[a] = q.stride[a] = q.dil[a] = 1
+        q.pad[a] = 0
+    q.kind = gemm_kind(dtype)
+    q.sum = &TABLE.sum[dtype == TF_F64]
+    q.divisor, q.include_pad, q.adaptive = INT64_MIN, False, False
+
+
+cdef bint floats(const tf_view *v) noexcept nogil:
+    return TF_F16 <= v.dtype <= TF_F64
+
+
+cdef void windows(Pool *q, const tf_attrs *at, int nd, int dtype) noexcept nogil:
+    """kernel, stride, padding."""
+    plain(q, dtype)
+    three(&at.i[0], nd, 1, q.kernel)
+    three(&at.i[3], nd, 1, q.stride)
+    three(&at.i[6], nd, 0, q.pad)
+
+
+cdef void fit(Pool *q) noexcept nogil:
+    """Adaptive windows; where sizes divide they are ordinary ones."""
+    cdef int a
+    q.adaptive = False
+    for a in range(3):
+        q.adaptive = q.adaptive or q.x.size[a] % q.y.size[a] != 0
+    if not q.adaptive:
+        for a in range(3):
+            q.kernel[a] = q.stride[a] = q.x.size[a] // q.y.size[a]
+
+
+cdef int run_max(Pool *q, const tf_view *x, tf_view *const *outputs, int nd, tf_call *call) noexcept nogil:
+    planes_of(&q.x, x, nd)
+    flat(&q.y, outputs[0], nd)
+    if q.adaptive:
+        fit(q)
+    q.places = <int64_t *>outputs[1].data
+    if volume(q.x.size) >= <int64_t>1 << 31:      # places are 32 bits inside
+        return TF_EUNSUPPORTED
+    return run(q, max_task, count(x, nd), call)
 
 
 cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call) noexcept nogil:
     """kernel, stride, padding, dilation, ceil_mode, nd."""
-    cdef Work w
+    cdef Pool q
     cdef int nd = <int>at.i[13]
-    w.what = MAX
-    windows(&w.q, at, nd)
-    spread(&at.i[9], nd, 1, w.q.d)
-    w.q.places = outputs[1]
-    return go(&w, inputs[0], outputs[0], nd, call)
+    if not floats(inputs[0]) or outputs[0].size == 0:
+        return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
+    windows(&q, at, nd, inputs[0].dtype)
+    three(&at.i[9], nd, 1, q.dil)
+    return run_max(&q, inputs[0], outputs, nd, call)
 
 
-cdef int mean(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, tf_call *call,
-              int what) noexcept nogil:
+cdef int adaptive_max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                           const tf_attrs *at, tf_call *call) noexcept nogil:
+    """size, nd."""
+    cdef Pool q
+    cdef int nd = <int>at.i[3]
+    if not floats(inputs[0]) or outputs[0].size == 0:
+        return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
+    plain(&q, inputs[0].dtype)
+    q.adaptive = True
+    return run_max(&q, inputs[0], outputs, nd, call)
+
+
+cdef bint sides(Pool *q, const tf_view *x, tf_view *y, int nd, bint grad) noexcept nogil:
+    """Both sides' planes; x is what is read. False where the result is empty or zero already."""
+    if y.size == 0:
+        return False
+    if x.size == 0:
+        memset(y.data, 0, y.size * tf_itemsize[y.dtype])
+        return False
+    planes_of(&q.y if grad else &q.x, x, nd)
+    flat(&q.x if grad else &q.y, y, nd)
+    return True
+
+
+cdef int avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, tf_call *call,
+             bint grad) noexcept nogil:
     """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd."""
-    cdef Work w
+    cdef Pool q
     cdef int nd = <int>at.i[12]
-    w.what = what
-    windows(&w.q, at, nd)
-    w.q.include_pad, w.q.divisor = at.i[10] != 0, at.i[11]
-    return go(&w, inputs[0], outputs[0], nd, call)
+    if not floats(inputs[0]):
+        return TF_EUNSUPPORTED
+    windows(&q, at, nd, inputs[0].dtype)
+    q.include_pad, q.divisor = at.i[10] != 0, at.i[11]
+    if not sides(&q, inputs[0], outputs[0], nd, grad):
+        return TF_OK
+    return run(&q, share_task if grad else mean_task, count(inputs[0], nd), call)
 
 
 cdef int avg_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call) noexcept nogil:
-    return mean(inputs, outputs, at, call, MEAN)
+    return avg(inputs, outputs, at, call, False)
 
 
 cdef int avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                        const tf_attrs *at, tf_call *call) noexcept nogil:
-    return mean(inputs, outputs, at, call, MEAN_GRAD)
+    return avg(inputs, outputs, at, call, True)
 
 
-cdef int simple(const tf_view *const *inputs, tf_view *const *outputs, int nd, tf_call *call, int what,
-                const tf_view *indices) noexcept nogil:
-    cdef Work w
-    w.what = what
-    w.q.indices = indices
-    w.q.k[0] = w.q.k[1] = w.q.k[2] = 1
-    return go(&w, inputs[0], outputs[0], nd, call)
+cdef int adaptive_avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, tf_call *call,
+                      bint grad) noexcept nogil:
+    """size, nd."""
+    cdef Pool q
+    cdef int nd = <int>at.i[3]
+    if not floats(inputs[0]):
+        return TF_EUNSUPPORTED
+    plain(&q, inputs[0].dtype)
+    if not sides(&q, inputs[0], outputs[0], nd, grad):
+        return TF_OK
+    fit(&q)
+    return run(&q, share_task if grad else mean_task, count(inputs[0], nd), call)
 
 
 cdef int adaptive_avg_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                            const tf_attrs *at, tf_call *call) noexcept nogil:
-    return simple(inputs, outputs, <int>at.i[3], call, ADAPTIVE, NULL)
+    return adaptive_avg(inputs, outputs, at, call, False)
 
 
 cdef int adaptive_avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                                 const tf_attrs *at, tf_call *call) noexcept nogil:
-    return simple(inputs, outputs, <int>at.i[3], call, ADAPTIVE_GRAD, NULL)
+    return adaptive_avg(inputs, outputs, at, call, True)
 
 
 cdef int pool_gather(const tf_view *const *inputs, int n, tf_view *const *outputs,
                      const tf_attrs *at, tf_call *call) noexcept nogil:
-    return simple(inputs, outputs, <int>at.i[0], call, GATHER, inputs[1])
+    """x, indices; nd."""
+    cdef Pool q
+    cdef int nd = <int>at.i[0]
+    if not floats(inputs[0]) or inputs[1].dtype != TF_I64:
+        return TF_EUNSUPPORTED
+    if outputs[0].size == 0:
+        return TF_OK
+    plain(&q, inputs[0].dtype)
+    planes_of(&q.x, inputs[0], nd)
+    flat(&q.y, outputs[0], nd)
+    q.indices = inputs[1]
+    return run(&q, gather_task, count(inputs[0], nd), call)
 
 
 cdef int pool_scatter(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call) noexcept nogil:
-    return simple(inputs, outputs, <int>at.i[3], call, SCATTER, inputs[1])
+    """g, indices; size, nd."""
+    cdef Pool q
+    cdef int nd = <int>at.i[3]
+    if not floats(inputs[0]) or inputs[1].dtype != TF_I64:
+        return TF_EUNSUPPORTED
+    plain(&q, inputs[0].dtype)
+    q.indices = inputs[1]
+    if not sides(&q, inputs[0], outputs[0], nd, True):
+        return TF_OK
+    return run(&q, scatter_task, count(inputs[0], nd), call)
 
 
 KERNELS = {
-    "max_pool": kernel_capsule(max_pool), "avg_pool": kernel_capsule(avg_pool),
-    "avg_pool_grad": kernel_capsule(avg_pool_grad), "adaptive_avg_pool": kernel_capsule(adaptive_avg_pool),
-    "adaptive_avg_pool_grad": kernel_capsule(adaptive_avg_pool_grad), "pool_gather": kernel_capsule(pool_gather),
-    "pool_scatter": kernel_capsule(pool_scatter),
+    "max_pool": kernel_capsule(max_pool), "adaptive_max_pool": kernel_capsule(adaptive_max_pool),
+    "avg_pool": kernel_capsule(avg_pool), "avg_pool_grad": kernel_capsule(avg_pool_grad),
+    "adaptive_avg_pool": kernel_capsule(adaptive_avg_pool),
+    "adaptive_avg_pool_grad": kernel_capsule(adaptive_avg_pool_grad),
+    "pool_gather": kernel_capsule(pool_gather), "pool_scatter": kernel_capsule(pool_scatter),
 }

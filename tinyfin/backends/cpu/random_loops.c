@@ -4,8 +4,8 @@
 #include "random_loops.h"
 #include "vmath.h"
 
-/* Counters side by side in vectors of 64-bit lanes, two vectors at a time. Only the low half of a lane
-   counts: the product reads no more, and the upper half need not be cleared between rounds. */
+/* Counters side by side in vectors of 64-bit lanes, two vectors at a time. Only the low half of a
+   lane counts: the product reads no more, so the upper half need not be cleared between rounds. */
 #define GROUP 16
 typedef uint64_t lanes64 __attribute__((vector_size(TF_VBYTES)));
 enum { WIDTH = TF_VBYTES / 8, PAIR = 2 };
@@ -53,22 +53,28 @@ static void philox(uint32_t *w, uint64_t block, uint64_t seed, uint64_t draw) {
 
 static void words(uint32_t *w, uint64_t block, int64_t blocks, uint64_t seed, uint64_t draw) {
   uint32_t rest[4 * GROUP];
-  for (; blocks >= GROUP; blocks -= GROUP, block += GROUP, w += 4 * GROUP) philox(w, block, seed, draw);
+  for (; blocks >= GROUP; blocks -= GROUP, block += GROUP, w += 4 * GROUP)
+    philox(w, block, seed, draw);
   if (blocks <= 0) return;
   philox(rest, block, seed, draw);
   for (int64_t j = 0; j < 4 * blocks; j++) w[j] = rest[j];
 }
 
 /* 53 and 52 bits of two words */
-FN double bits53(uint32_t hi, uint32_t lo) { return (double)(int64_t)(((uint64_t)hi << 32 | lo) >> 11); }
-FN double bits52(uint32_t hi, uint32_t lo) { return (double)(int64_t)(((uint64_t)hi << 32 | lo) >> 12); }
+FN uint64_t bits64(uint32_t hi, uint32_t lo) { return (uint64_t)hi << 32 | lo; }
+FN double bits53(uint32_t hi, uint32_t lo) { return (double)(int64_t)(bits64(hi, lo) >> 11); }
+FN double bits52(uint32_t hi, uint32_t lo) { return (double)(int64_t)(bits64(hi, lo) >> 12); }
 
-/* cos(2 pi u), 0 <= u < 1: quarter turns, then the series of sine or cosine to 2^-54 of its value */
+/* cos(2 pi u), 0 <= u < 1: quarter turns, then the series of sine or cosine to 2^-54 of it */
 FN double cos_turn(double u) {
   const double v = 4.0 * u, t = v + 6755399441055744.0, f = v - (t - 6755399441055744.0), z = f * f;
   const int64_t quarter = (int64_t)(v - f) & 3;
-  static const double S[] = {6.0669357311061955e-12, -6.688035109811468e-10, 5.692172921967927e-08, -3.598843235212085e-06, 0.00016044118478735983, -0.004681754135318688, 0.07969262624616705, -0.6459640975062463, 1.5707963267948966};
-  static const double C[] = {-5.294400200734623e-13, 6.565963114979473e-11, -6.386603083791852e-09, 4.710874778818172e-07, -2.5202042373060607e-05, 0.0009192602748394266, -0.02086348076335296, 0.25366950790104803, -1.2337005501361697, 1.0};
+  static const double S[] = {6.0669357311061955e-12, -6.688035109811468e-10, 5.692172921967927e-08,
+                             -3.598843235212085e-06, 0.00016044118478735983, -0.004681754135318688,
+                             0.07969262624616705, -0.6459640975062463, 1.5707963267948966};
+  static const double C[] = {-5.294400200734623e-13, 6.565963114979473e-11, -6.386603083791852e-09,
+                             4.710874778818172e-07, -2.5202042373060607e-05, 0.0009192602748394266,
+                             -0.02086348076335296, 0.25366950790104803, -1.2337005501361697, 1.0};
   double s = S[0], c = C[0];
   for (int k = 1; k < 9; k++) s = s * z + S[k];
   for (int k = 1; k < 10; k++) c = c * z + C[k];
@@ -78,22 +84,24 @@ FN double cos_turn(double u) {
 }
 
 /* As many bits as the dtype holds, so that a half never rounds up to the upper end. */
-static void uniform_f32(void *y0, const uint32_t *restrict w, int64_t n, double low, double high, int bits) {
+static void uniform_f32(void *y0, const uint32_t *restrict w, int64_t n, double low, double high,
+                        int bits) {
   float *restrict y = y0;
   const float lo = (float)low, span = (float)(high - low), unit = 1.0f / (float)(1 << bits);
   const int shift = 32 - bits;
   for (int64_t i = 0; i < n; i++) y[i] = (float)(int)(w[i] >> shift) * unit * span + lo;
 }
 
-static void uniform_f64(void *y0, const uint32_t *restrict w, int64_t n, double low, double high, int bits) {
+static void uniform_f64(void *y0, const uint32_t *restrict w, int64_t n, double low, double high,
+                        int bits) {
   double *restrict y = y0;
   const double span = high - low;
   (void)bits;
   for (int64_t i = 0; i < n; i++) y[i] = bits53(w[2 * i], w[2 * i + 1]) * 0x1p-53 * span + low;
 }
 
-/* Elements 2j and 2j + 1 are the cosine and sine of one angle: vm_normal(w0, w1) and, a quarter turn
-   back, vm_normal(w0, w1 - 2^30). n may be odd; whole pairs are written. */
+/* Elements 2j and 2j + 1 are the cosine and sine of one angle: vm_normal(w0, w1) and, a quarter
+   turn back, vm_normal(w0, w1 - 2^30). n may be odd; whole pairs are written. */
 static void normal_f32(void *y0, const uint32_t *restrict w, int64_t n, double mean, double std) {
   float *restrict y = y0;
   const float m = (float)mean, s = (float)std;
@@ -128,7 +136,8 @@ static void exponential_f64(void *y0, const uint32_t *restrict w, int64_t n, dou
 }
 
 /* low + the upper half of the 128-bit product of a random 64-bit number and the range, by halves */
-static void randint(int64_t *restrict y, const uint32_t *restrict w, int64_t n, uint64_t low, uint64_t range) {
+static void randint(int64_t *restrict y, const uint32_t *restrict w, int64_t n, uint64_t low,
+                    uint64_t range) {
   const uint64_t r0 = (uint32_t)range, r1 = range >> 32;
   for (int64_t i = 0; i < n; i++) {
     uint64_t hi = w[2 * i], lo = w[2 * i + 1], a = hi * r0, b = lo * r1;
@@ -142,8 +151,8 @@ static void below(int64_t *restrict y, const uint32_t *restrict w, int64_t n, ui
 }
 
 #define DROP(NAME, T)                                                                             \
-  static void NAME(void *y0, const void *x0, const uint32_t *restrict w, int64_t n, uint64_t limit, \
-                   double scale) {                                                                \
+  static void NAME(void *y0, const void *x0, const uint32_t *restrict w, int64_t n,               \
+                   uint64_t limit, double scale) {                                                \
     T *restrict y = y0;                                                                           \
     const T *restrict x = x0;                                                                     \
     const T s = (T)scale;                                                                         \

@@ -129,7 +129,7 @@ cdef void finish(const Lanes *s, int64_t o, int64_t n, char *v) noexcept nogil:
     LOOPS.store[s.yd](s.y + o * tf_itemsize[s.yd], v, n)
 
 
-# --------------------------------------------------------------- a result's row at a time
+# ---- a result's row at a time
 
 cdef void rows_in_place(const Lanes *s, int64_t o, int64_t end) noexcept nogil:
     """Rows of one block each that lie along memory, run by run of the last kept axis."""
@@ -203,7 +203,7 @@ cdef void pass_over_rows(Lanes *s) noexcept nogil:
     join_rows(s)
 
 
-# --------------------------------------------------------------- results side by side
+# ---- results side by side
 
 cdef void add_rows(const Lanes *s, char *lanes, int64_t w, int64_t base, int64_t o, int64_t first,
                    int64_t n) noexcept nogil:
@@ -308,7 +308,7 @@ cdef void pass_over_columns(Lanes *s) noexcept nogil:
                      join_columns, s)
 
 
-# --------------------------------------------------------------- the kernel
+# ---- the kernel
 
 cdef void fill_empty(Lanes *s) noexcept nogil:
     """Results of no elements: 0, 1 or NaN."""

@@ -3,17 +3,19 @@
 
 #include "isa.h"
 #include "reduce_loops.h"
-#define VM_C
-#include "vmath.inc"
+#include "vmath.h"
 
 #if defined(__GNUC__)
 #define PREFETCH(p) __builtin_prefetch(p)
 #else
 #define PREFETCH(p) ((void)0)
 #endif
+#define AHEAD(p, bytes, by) \
+  for (int64_t at = 0; at < (int64_t)(bytes); at += 64) PREFETCH((const char *)(p) + (by) + at);
 
 /* ---- types: X(name, stored type, key type, accumulator) */
-#define INTEGERS(X) X(b, uint8_t) X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t)
+#define INTEGERS(X) \
+  X(b, uint8_t) X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t)
 #define NUMBERS(X) INTEGERS(X) X(f16, uint16_t) X(bf16, uint16_t) X(f32, float) X(f64, double)
 
 FN int64_t int_of(double v) { /* as a cast, but clamped: out of range is undefined in C */
@@ -67,9 +69,10 @@ LOOP(store_bf16, uint16_t, float, (uint16_t)vm_f2b(x[i]))
 LOOP(store_f32, float, float, x[i])
 LOOP(store_f64, double, double, x[i])
 
-/* ---- lanes: element i of a block belongs to lane i mod 64, a lane takes its elements in rising order,
-   the lanes are joined by halving. `unit` is the identity, read through a volatile so that joining it to
-   a number stays an operation (which flushes subnormals where the mode says so). */
+/* ---- lanes: element i of a block belongs to lane i mod 64, a lane takes its elements in rising
+   order, the lanes are joined by halving. `unit` is the identity, read through a volatile so that
+   joining it to a number stays an operation (which flushes subnormals where the mode says so).
+   Reading ahead never faults, whatever the address. */
 static volatile const float unit_sum_f32 = -0.0f, unit_prod_f32 = 1.0f;
 static volatile const double unit_sum_f64 = -0.0, unit_prod_f64 = 1.0;
 static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
@@ -92,7 +95,7 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
     T a[TF_LANES], unit = unit_##op##_##s;                                                        \
     for (int j = 0; j < TF_LANES; j++) a[j] = unit;                                               \
     for (; n >= TF_LANES; n -= TF_LANES, x += TF_LANES) {                                         \
-      for (unsigned j = 0; j < TF_LANES * sizeof(T); j += 64) PREFETCH((const char *)x + 4096 + j); \
+      AHEAD(x, TF_LANES * sizeof(T), 4096)                                                        \
       for (int j = 0; j < TF_LANES; j++) a[j] = a[j] OP x[j];                                     \
     }                                                                                             \
     for (int64_t j = 0; j < n; j++) a[j] = a[j] OP x[j];                                          \
@@ -100,20 +103,21 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
       for (int j = 0; j < h; j++) a[j] = a[j] OP a[j + h];                                        \
     *(T *)y = a[0];                                                                               \
   }                                                                                               \
-  static void block_rows_##op##_##s(void *y, const void *x, int64_t stride, int64_t rows, int64_t n) { \
+  static void block_rows_##op##_##s(void *y, const void *x, int64_t stride, int64_t rows,         \
+                                    int64_t n) {                                                  \
     T *a = y;                                                                                     \
     const T *p = x;                                                                               \
     if (n == 16) for (; rows > 0; rows--, a++, p += stride) small_##op##_##s(a, p, 16);           \
     else if (n < 16) for (; rows > 0; rows--, a++, p += stride) small_##op##_##s(a, p, n);        \
     else for (; rows > 0; rows--, a++, p += stride) block_##op##_##s(a, p, n);                    \
   }                                                                                               \
-  static void rows_##op##_##s(void *lanes, int64_t w, const void *x0, int64_t stride, int64_t first, \
-                              int64_t n) {                                                        \
+  static void rows_##op##_##s(void *lanes, int64_t w, const void *x0, int64_t stride,             \
+                              int64_t first, int64_t n) {                                         \
     const T *restrict x = x0;                                                                     \
     for (int64_t i = first; i < first + n; i++, x += stride) {                                    \
       T *restrict a = (T *)lanes + (i % TF_LANES) * w;                                            \
-      if (stride > w || stride < 0) /* the hardware does not foresee jumps; reading ahead never faults */ \
-        for (int64_t c = 0; c < w; c += 64 / sizeof(T)) PREFETCH(x + 4 * stride + c);             \
+      if (stride > w || stride < 0) /* the hardware does not foresee such jumps */                \
+        AHEAD(x, w * sizeof(T), 4 * stride * (int64_t)sizeof(T))                                  \
       if (i < TF_LANES) memcpy(a, x, w * sizeof(T));                                              \
       else for (int64_t c = 0; c < w; c++) a[c] = a[c] OP x[c];                                   \
     }                                                                                             \
@@ -123,7 +127,7 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
     T unit = unit_##op##_##s;                                                                     \
     if (used == 1) for (int64_t c = 0; c < w; c++) a[c] = a[c] OP unit;                           \
     for (int64_t h = TF_LANES / 2; h > 0; h >>= 1) {                                              \
-      int64_t pairs = used - h < h ? used - h : h; /* lanes past `used` hold units: nothing to add */ \
+      int64_t pairs = used - h < h ? used - h : h; /* lanes past `used` would be units */         \
       for (int64_t q = 0; q < pairs * w; q++) a[q] = a[q] OP a[q + h * w];                        \
       if (used > h) used = h;                                                                     \
     }                                                                                             \
@@ -148,17 +152,23 @@ LANE_OPS(prod, *, i64, uint64_t)
 SQUARE(f32, float)
 SQUARE(f64, double)
 
-/* ---- keys: the bits of a float, as a signed integer with the magnitude of negatives complemented, are in
-   the order of the floats; any NaN becomes the quiet positive one, above infinity */
+/* ---- keys: the bits of a float, as a signed integer with the magnitude of negatives complemented,
+   are in the order of the floats; any NaN becomes the quiet positive one, above infinity */
 #define FLOAT_KEY(T, bits, mag, inf, nan, u, flip)                                                \
   ((T)((u) & (mag)) > (inf) ? (T)(nan) : (T)(((u) ^ (((u) >> (bits)) & (mag))) ^ (flip)))
-FN int32_t key32(int32_t u, int32_t flip) { return FLOAT_KEY(int32_t, 31, 0x7fffffff, 0x7f800000, 0x7fc00000, u, flip); }
+FN int32_t key32(int32_t u, int32_t flip) {
+  return FLOAT_KEY(int32_t, 31, 0x7fffffff, 0x7f800000, 0x7fc00000, u, flip);
+}
 FN int64_t key64(int64_t u, int64_t flip) {
   return FLOAT_KEY(int64_t, 63, INT64_MAX, 0x7ff0000000000000, 0x7ff8000000000000, u, flip);
 }
-FN int32_t key_h(int32_t u, int32_t flip) { return FLOAT_KEY(int32_t, 15, 0x7fff, 0x7c00, 0x7e00, u, flip); }
-FN int32_t key_b(int32_t u, int32_t flip) { return FLOAT_KEY(int32_t, 15, 0x7fff, 0x7f80, 0x7fc0, u, flip); }
-/* and back: the value of a key of MAX (flip 0) or MIN (flip -1); above infinity it was NaN in both */
+FN int32_t key_h(int32_t u, int32_t flip) {
+  return FLOAT_KEY(int32_t, 15, 0x7fff, 0x7c00, 0x7e00, u, flip);
+}
+FN int32_t key_b(int32_t u, int32_t flip) {
+  return FLOAT_KEY(int32_t, 15, 0x7fff, 0x7f80, 0x7fc0, u, flip);
+}
+/* and back: the value of a key of MAX (flip 0) or MIN (flip -1); above infinity NaN in both */
 #define FLOAT_VALUE(T, bits, mag, inf, k, flip) \
   ((k) > (T)(inf) ? (k) : (((k) ^ (flip)) ^ ((((k) ^ (flip)) >> (bits)) & (mag))))
 
@@ -183,9 +193,10 @@ FN int32_t key_b(int32_t u, int32_t flip) { return FLOAT_KEY(int32_t, 15, 0x7fff
 #define SOME_bf16(v) (((v) & 0x7fff) != 0)
 #define SOME_f32(v) (((v) & 0x7fffffff) != 0)
 #define SOME_f64(v) (((v) & INT64_MAX) != 0)
-#define KEYED(X) X(b, uint8_t, int32_t) X(u8, uint8_t, int32_t) X(i8, int8_t, int32_t) X(i16, int16_t, int32_t) \
-  X(i32, int32_t, int32_t) X(i64, int64_t, int64_t) X(f16, int16_t, int32_t) X(bf16, int16_t, int32_t)          \
-  X(f32, int32_t, int32_t) X(f64, int64_t, int64_t)
+#define KEYED(X)                                                                                  \
+  X(b, uint8_t, int32_t) X(u8, uint8_t, int32_t) X(i8, int8_t, int32_t) X(i16, int16_t, int32_t)  \
+  X(i32, int32_t, int32_t) X(i64, int64_t, int64_t) X(f16, int16_t, int32_t)                      \
+  X(bf16, int16_t, int32_t) X(f32, int32_t, int32_t) X(f64, int64_t, int64_t)
 
 #define KEY_OPS(kind, s, T, K, EXPR)                                                              \
   static int64_t best_##kind##_##s(const void *x0, int64_t n) {                                   \
@@ -247,7 +258,8 @@ LIFT(lift_32, int32_t)
 LIFT(lift_64, int64_t)
 
 /* ---- the table */
-#define EACH(p) {p##_b, p##_u8, p##_i8, p##_i16, p##_i32, p##_i64, p##_f16, p##_bf16, p##_f32, p##_f64}
+#define EACH(p) \
+  {p##_b, p##_u8, p##_i8, p##_i16, p##_i32, p##_i64, p##_f16, p##_bf16, p##_f32, p##_f64}
 #define ACCS(p) {p##_f32, p##_f64, p##_i64}
 #define KINDS(p) {EACH(p##_max), EACH(p##_min), EACH(p##_any), EACH(p##_all)}
 #define TEN(f) {f, f, f, f, f, f, f, f, f, f}

@@ -11,7 +11,7 @@ enum { TF_LANE_SUM, TF_LANE_PROD, TF_NLANE };
 enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, TF_NACC }; /* types that lanes add in */
 enum { TF_KEY_MAX, TF_KEY_MIN, TF_KEY_ANY, TF_KEY_ALL, TF_NKEY };
 
-/* Indexed by operation, then by accumulator or dtype. Arrays are contiguous unless a stride is named. */
+/* Indexed by operation, then by accumulator or dtype. Arrays are dense unless a stride is named. */
 typedef struct {
   /* dtype -> accumulator, accumulator -> dtype */
   void (*load[TF_NACC][TF_NUMERIC])(void *y, const void *x, int64_t n);
@@ -28,12 +28,12 @@ typedef struct {
   void (*fold[TF_NLANE][TF_NACC])(void *lanes, int64_t w, int64_t used);
   /* y = (x - mean)^2; step 0: one mean for all, 1: a mean for each element */
   void (*square[2])(void *y, const void *x, const void *mean, int64_t step, int64_t n);
-  /* Keys: integers in the order of the values, NaN greatest and -0 < +0 (MIN: of the complement, so that
-     the greatest key wins there too). int64 for TF_I64 and TF_F64, else int32. */
+  /* Keys: integers in the order of the values, NaN greatest and -0 < +0 (MIN: of the complement, so
+     that the greatest key wins there too). int64 for TF_I64 and TF_F64, else int32. */
   int64_t (*best[TF_NKEY][TF_NUMERIC])(const void *x, int64_t n);
   int64_t (*find[TF_NKEY][TF_NUMERIC])(const void *x, int64_t n, int64_t key); /* n: absent */
   void (*keys[TF_NKEY][TF_NUMERIC])(void *y, const void *x, int64_t n);
-  void (*value[TF_NKEY][TF_NUMERIC])(void *y, const void *keys, int64_t n); /* int64 keys to values */
+  void (*value[TF_NKEY][TF_NUMERIC])(void *y, const void *keys, int64_t n); /* from int64 keys */
   /* best = max(best, keys), where = i for columns that rose; [1]: int64 keys */
   void (*lift[2])(void *best, void *where, const void *keys, int64_t i, int64_t n);
 } tf_reduce_table;

@@ -117,7 +117,8 @@ cdef inline int group_of(const Lines *s) noexcept nogil:
     return GROUP if s.n <= 4096 else TF_TILE
 
 
-cdef inline void load_columns(const Lines *s, int k, int64_t row, int cols, char *to) noexcept nogil:
+cdef inline void load_columns(const Lines *s, int k, int64_t row, int cols,
+                              char *to) noexcept nogil:
     """Rows row .. row + cols of operand k as columns of tiles."""
     cdef int64_t run, tile = tile_bytes(s)
     cdef int c = 0, limit = cols
@@ -135,7 +136,8 @@ cdef inline void load_columns(const Lines *s, int k, int64_t row, int cols, char
         c += <int>run
 
 
-cdef inline void store_columns(const Lines *s, int k, int64_t row, int cols, const char *src) noexcept nogil:
+cdef inline void store_columns(const Lines *s, int k, int64_t row, int cols,
+                               const char *src) noexcept nogil:
     """The way back."""
     cdef int64_t run, tile = tile_bytes(s)
     cdef int c = 0, limit = cols

@@ -200,7 +200,7 @@ cdef void column_task(int64_t t, void *ctx) noexcept nogil:
             columns(&i64, s, u // s.cuts * last + at, min(<int64_t>CUT, last - at))
 
 
-# --------------------------------------------------------------- running extrema
+# ---- running extrema
 
 cdef void take(bits *y, int64_t ys, const bits *x, int64_t xs, const int64_t *where, int64_t step,
                int64_t n) noexcept nogil:
@@ -251,7 +251,7 @@ cdef void extremum_task(int64_t t, void *ctx) noexcept nogil:
         extremum_line(s, line)
 
 
-# --------------------------------------------------------------- the kernel
+# ---- the kernel
 
 cdef void describe(Scan *s, const tf_view *x, const tf_view *f, const tf_view *y,
                    int dim) noexcept nogil:

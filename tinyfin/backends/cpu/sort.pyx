@@ -101,7 +101,7 @@ cdef item *sorted_items(item *v, item *spare, int64_t n, int first,
     return radix(v, spare, n, first, counts)
 
 
-# --------------------------------------------------------------- lines
+# ---- lines
 
 cdef struct Lines:
     Axes a                    # the other axes: x and the results

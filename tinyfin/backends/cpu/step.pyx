@@ -121,10 +121,11 @@ cdef int sgd_step(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 cdef int adam_step(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call) noexcept nogil:
-    """(p, g, exp_avg, exp_avg_sq, max_exp_avg_sq?) lr, beta1, beta2, eps, weight_decay; step, ..."""
+    """(p, g, exp_avg, exp_avg_sq, max_exp_avg_sq?) lr, betas, eps, weight_decay; step, ..."""
     cdef Job j
     j.fn = STEPS.of[compute_type(inputs[0].dtype)].adam
-    j.s.lr, j.s.beta1, j.s.beta2, j.s.eps, j.s.weight_decay = at.f[0], at.f[1], at.f[2], at.f[3], at.f[4]
+    j.s.lr, j.s.beta1, j.s.beta2 = at.f[0], at.f[1], at.f[2]
+    j.s.eps, j.s.weight_decay = at.f[3], at.f[4]
     j.s.bias1 = 1.0 - pow(j.s.beta1, <double>at.i[0])
     j.s.bias2 = 1.0 - pow(j.s.beta2, <double>at.i[0])
     j.s.flags = flag(at.i[1], TF_DECOUPLED) | flag(at.i[2], TF_MAXIMIZE)
@@ -136,7 +137,8 @@ cdef int rmsprop_step(const tf_view *const *inputs, int n, tf_view *const *outpu
     """(p, g, square_avg, grad_avg?, buf?) lr, alpha, eps, weight_decay, momentum; maximize"""
     cdef Job j
     j.fn = STEPS.of[compute_type(inputs[0].dtype)].rmsprop
-    j.s.lr, j.s.alpha, j.s.eps, j.s.weight_decay, j.s.momentum = at.f[0], at.f[1], at.f[2], at.f[3], at.f[4]
+    j.s.lr, j.s.alpha, j.s.eps = at.f[0], at.f[1], at.f[2]
+    j.s.weight_decay, j.s.momentum = at.f[3], at.f[4]
     j.s.flags = flag(at.i[0], TF_MAXIMIZE)
     return step(&j, inputs, n)
 

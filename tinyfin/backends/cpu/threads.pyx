@@ -5,9 +5,11 @@ from cython.parallel cimport parallel, prange
 from libc.stdint cimport int64_t, uint32_t
 
 from tinyfin.config import SCRATCH_BYTES, THREADS
+from tinyfin.core.cgroup import cores
 
 cdef extern from *:
     """
+    #include <pthread.h>
     #include <stdlib.h>
     #include <stdint.h>
     #ifdef _OPENMP
@@ -20,24 +22,29 @@ cdef extern from *:
     #else
     #define tf_pause() 0
     #endif
-    #if defined(__x86_64__)
-    #include <xmmintrin.h>
-    static uint32_t tf_csr_get(void) { return _mm_getcsr(); }
-    static void tf_csr_set(uint32_t x) { _mm_setcsr(x); }
-    #else
-    static uint32_t tf_csr_get(void) { return 0; }
-    static void tf_csr_set(uint32_t x) { (void)x; }
-    #endif
 
-    /* Scratch: a stack of chunks per thread; the first chunk stays, larger ones come and go. */
+    /* Scratch: a stack of chunks per thread; the first one stays while it is not huge, others come and go. */
     typedef struct tf_chunk { struct tf_chunk *below; size_t size, used; } tf_chunk;
     #define TF_CHUNK_HEAD 64
+    #define TF_CHUNK_LEAST ((size_t)1 << 20)
+    #define TF_CHUNK_KEPT ((size_t)64 << 20)
     static __thread tf_chunk *tf_top;
     static __thread size_t tf_scratch_held;
     static size_t tf_scratch_limit = (size_t)1 << 30;
+    static pthread_key_t tf_scratch_key;
+    static pthread_once_t tf_scratch_once = PTHREAD_ONCE_INIT;
+    static void tf_scratch_end(void *unused) {     /* a thread that ends gives its chunks back */
+      for (tf_chunk *c; (c = tf_top); ) { tf_top = c->below; free(c); }
+    }
+    static void tf_scratch_begin(void) { pthread_key_create(&tf_scratch_key, tf_scratch_end); }
     static tf_chunk *tf_chunk_new(size_t bytes) {
       void *p = NULL;
-      size_t size = bytes < ((size_t)1 << 20) ? (size_t)1 << 20 : bytes;
+      if (!tf_top) {
+        pthread_once(&tf_scratch_once, tf_scratch_begin);
+        pthread_setspecific(tf_scratch_key, &tf_top);
+      }
+      size_t least = tf_scratch_limit < TF_CHUNK_LEAST ? tf_scratch_limit : TF_CHUNK_LEAST;
+      size_t size = bytes < least ? least : bytes;
       if (size > tf_scratch_limit - (tf_scratch_held < tf_scratch_limit ? tf_scratch_held : tf_scratch_limit))
         return NULL;
       if (posix_memalign(&p, 64, size + TF_CHUNK_HEAD)) return NULL;
@@ -47,6 +54,7 @@ cdef extern from *:
       return tf_top = c;
     }
     static void *tf_scratch_push(size_t bytes) {
+      if (bytes > tf_scratch_limit) return NULL;
       bytes = (bytes + 63) & ~(size_t)63;
       tf_chunk *c = tf_top;
       if (!c || c->size - c->used < bytes) {
@@ -62,16 +70,18 @@ cdef extern from *:
     static void tf_scratch_pop(size_t bytes) {
       tf_chunk *c = tf_top;
       c->used -= (bytes + 63) & ~(size_t)63;
-      if (!c->used && c->below) { tf_scratch_held -= c->size; tf_top = c->below; free(c); }
+      if (!c->used && (c->below || c->size > TF_CHUNK_KEPT)) { tf_scratch_held -= c->size; tf_top = c->below; free(c); }
     }
     """
     int omp_in_parallel() nogil
     int tf_pause() nogil
-    uint32_t tf_csr_get() nogil
-    void tf_csr_set(uint32_t) nogil
     void *tf_scratch_push(size_t bytes) nogil
     void tf_scratch_pop(size_t bytes) nogil
     size_t tf_scratch_limit
+
+cdef extern from "flush.h" nogil:
+    uint32_t tf_csr_get()
+    void tf_csr_set(uint32_t)
 
 cdef int TEAM = 1
 cdef double WAKE_NS = 40000.0   # work below this is not worth waking a thread for
@@ -101,28 +111,14 @@ cdef void scratch_pop(size_t bytes) noexcept nogil:
     tf_scratch_pop(bytes)
 
 
-cdef void flush_set(bint on) noexcept nogil:
-    tf_csr_set((tf_csr_get() & ~<uint32_t>0x8040) | (0x8040 if on else 0))
-
-
-def _quota():
-    """Cores that the control group grants, or None."""
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as f:
-            quota, period = f.read().split()
-        return None if quota == "max" else max(1, -(-int(quota) // int(period)))
-    except (OSError, ValueError):
-        return None
-
-
 def available_cores():
     """Cores that this process may use: affinity and control group."""
     try:
         n = len(os.sched_getaffinity(0))
     except AttributeError:
         n = os.cpu_count() or 1
-    quota = _quota()
-    return n if quota is None else min(n, quota)
+    granted = cores()
+    return n if granted is None else min(n, granted)
 
 
 def set_num_threads(n):

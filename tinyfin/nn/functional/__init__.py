@@ -33,6 +33,7 @@ from tinyfin.nn.functional.conv import conv2d as conv2d
 from tinyfin.nn.functional.conv import conv3d as conv3d
 from tinyfin.nn.functional.conv import conv_transpose1d as conv_transpose1d
 from tinyfin.nn.functional.conv import conv_transpose2d as conv_transpose2d
+from tinyfin.nn.functional.conv import conv_transpose3d as conv_transpose3d
 from tinyfin.nn.functional.distance import cosine_similarity as cosine_similarity
 from tinyfin.nn.functional.distance import normalize as normalize
 from tinyfin.nn.functional.distance import pairwise_distance as pairwise_distance
@@ -68,6 +69,7 @@ from tinyfin.nn.functional.norm import rms_norm as rms_norm
 from tinyfin.nn.functional.pad import pad as pad
 from tinyfin.nn.functional.pool import adaptive_avg_pool1d as adaptive_avg_pool1d
 from tinyfin.nn.functional.pool import adaptive_avg_pool2d as adaptive_avg_pool2d
+from tinyfin.nn.functional.pool import adaptive_avg_pool3d as adaptive_avg_pool3d
 from tinyfin.nn.functional.pool import avg_pool1d as avg_pool1d
 from tinyfin.nn.functional.pool import avg_pool2d as avg_pool2d
 from tinyfin.nn.functional.pool import avg_pool3d as avg_pool3d

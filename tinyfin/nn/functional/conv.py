@@ -266,3 +266,37 @@ def conv_transpose2d(
         groups,
         dilation,
     )
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transposed convolution over three dimensions: the gradient of `conv3d` as a function.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W), weight (C, K / groups, kD, kH, kW), bias (K) give
+    (N, K, D', H', W'). Arguments and errors are those of `conv_transpose1d`, with one integer or
+    three.
+
+    >>> F.conv_transpose3d(tf.ones(1, 1, 1, 1, 2), tf.ones(1, 1, 1, 1, 2)).tolist()
+    [[[[[1.0, 2.0, 1.0]]]]]
+    """
+    return _conv_transpose(
+        "conv_transpose3d",
+        F.conv_transpose3d,
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )

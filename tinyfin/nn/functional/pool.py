@@ -301,33 +301,46 @@ def _adaptive(what: str, n: int, input: Tensor, output_size: Any) -> tuple[Tenso
     return x, batched, size
 
 
+def _adaptive_avg(what: str, row: Any, n: int, input: Tensor, output_size: Any) -> Tensor:
+    x, batched, size = _adaptive(what, n, input, output_size)
+    y = row(x, size)
+    return y if batched else y.squeeze(0)
+
+
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Means of windows chosen so that the result has a given size.
 
     Shapes: (N, C, L) or (C, L) to (N, C, output_size).
 
     Raises:
+        ValueError: `output_size` has the wrong length.
         RuntimeError: the shapes do not fit.
 
     >>> F.adaptive_avg_pool1d(tf.tensor([[1.0, 3.0, 5.0, 7.0]]), 2).tolist()
     [[2.0, 6.0]]
     """
-    x, batched, size = _adaptive("adaptive_avg_pool1d", 1, input, output_size)
-    y = F.adaptive_avg_pool2d(x.unsqueeze(-2), (1, *size)).squeeze(-2)
-    return y if batched else y.squeeze(0)
+    return _adaptive_avg("adaptive_avg_pool1d", F.adaptive_avg_pool1d, 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows chosen so that the result has a given size.
+    """Means of windows chosen so that the result has given sizes.
 
-    Shapes: (N, C, H, W) or (C, H, W); a None in `output_size` keeps that size.
-
-    Raises:
-        RuntimeError: the shapes do not fit.
+    Shapes: (N, C, H, W) or (C, H, W); a None in `output_size` keeps that size. Errors are those of
+    `adaptive_avg_pool1d`.
 
     >>> F.adaptive_avg_pool2d(tf.tensor([[[1.0, 2.0], [3.0, 6.0]]]), (1, None)).tolist()
     [[[2.0, 4.0]]]
     """
-    x, batched, size = _adaptive("adaptive_avg_pool2d", 2, input, output_size)
-    y = F.adaptive_avg_pool2d(x, size)
-    return y if batched else y.squeeze(0)
+    return _adaptive_avg("adaptive_avg_pool2d", F.adaptive_avg_pool2d, 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows chosen so that the result has given sizes.
+
+    Shapes: (N, C, D, H, W) or (C, D, H, W); a None in `output_size` keeps that size. Errors are
+    those of `adaptive_avg_pool1d`.
+
+    >>> F.adaptive_avg_pool3d(tf.ones(1, 2, 3, 4), 1).tolist()
+    [[[[1.0]]]]
+    """
+    return _adaptive_avg("adaptive_avg_pool3d", F.adaptive_avg_pool3d, 3, input, output_size)

@@ -1,0 +1,23 @@
+"""The table of pool_loops.h."""
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "pool_loops.h" nogil:
+    ctypedef struct tf_pool_line:
+        int64_t n, k, stride, pad, dil, step
+        const int64_t *reach
+
+    ctypedef struct tf_pool_max:
+        void (*begin)(void *keys, int32_t *places, int64_t n) noexcept nogil
+        void (*line)(const tf_pool_line *p, const void *x, int32_t first, void *keys, int32_t *places) noexcept nogil
+        void (*end)(const void *keys, const int32_t *places, int64_t n, void *y, int64_t *indices) noexcept nogil
+        int32_t itemsize, keysize
+
+    ctypedef struct tf_pool_sum:
+        void (*begin)(void *acc, int64_t n) noexcept nogil
+        void (*add)(const tf_pool_line *p, const void *x, void *acc) noexcept nogil
+        void (*divide)(void *acc, const int64_t *counts, int64_t factor, int64_t n) noexcept nogil
+        void (*spread)(const tf_pool_line *p, const void *share, void *x) noexcept nogil
+
+    ctypedef struct tf_pool_table:
+        tf_pool_max max[4]
+        tf_pool_sum sum[2]

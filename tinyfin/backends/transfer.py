@@ -1,0 +1,101 @@
+"""Bytes across devices, and running on the CPU what a device lacks."""
+
+from tinyfin import config
+from tinyfin.backends.base import REGISTRY, warn
+from tinyfin.core import exchange, tensor
+from tinyfin.core.device import device_object
+from tinyfin.core.dtype import all_dtypes
+from tinyfin.ops.row import F
+
+Tensor = tensor.Tensor
+UINT8 = all_dtypes()["uint8"]
+CPU, NULL, GRAD = 0, 1, 1
+
+
+def backend_of(device):
+    """The opened backend whose tensors live on a device."""
+    return next(b for b in REGISTRY.values() if b.device == device.type and b.opened)
+
+
+def download(t):
+    """(host bytes of the tensor's whole storage, the tensor's window over them)."""
+    if t.device.slot == NULL:
+        raise RuntimeError("to: a tensor on null has a shape and no values; there is nothing to read or move")
+    block, nbytes = tensor.block_of(t)
+    data = backend_of(t.device).download(block, nbytes)
+    base = exchange.from_bytes(bytes(data), UINT8, (nbytes,))
+    return base, tensor.window_on_host(t, base)
+
+
+def upload(host, device):
+    """A row-major tensor on the device with a host tensor's elements."""
+    out = tensor.empty_tensor(host.shape, host.dtype, device.slot, device.index or 0, "to")
+    block, _ = tensor.block_of(out)
+    backend_of(device).upload(block, exchange.to_bytes(host.contiguous()))
+    return out
+
+
+def moved(t, slot, index):
+    """The elements on another device, without history."""
+    device = device_object(slot, index)
+    t = t.detach()
+    if slot == NULL:
+        return tensor.empty_tensor(t.shape, t.dtype, slot, index, "to")
+    host = t if t.device.slot == CPU else F.contiguous_copy(download(t)[1])
+    return host if slot == CPU else upload(host, device)
+
+
+def transfer(t, slot, index):
+    """A copy on another device; gradients come back the same way."""
+    home = t.device
+
+    def backward(grads, node):
+        return (transfer(grads[0], home.slot, home.index or 0),)
+
+    old = tensor.set_mode(0, GRAD)
+    try:
+        out = moved(t, slot, index)
+    finally:
+        tensor.set_mode(old, GRAD)
+    if t.requires_grad and old & GRAD:
+        tensor.attach(out, tensor.python_node("to", backward, (t,), (out,)), 0)
+    return out
+
+
+def copy_elsewhere(x, src):
+    """x.copy_(src) on a device that has no kernel for copies: by way of the host."""
+    base, window = download(x)
+    tensor.assign(window, moved(src, CPU, 0))
+    block, _ = tensor.block_of(x)
+    backend_of(x.device).upload(block, exchange.to_bytes(base))
+
+
+def fall_back(op, args, attrs):
+    """Runs on the CPU what a device lacks, with one warning for each operation and device."""
+    device = next(a.device for a in args if isinstance(a, Tensor))
+    if device.slot == CPU:
+        raise NotImplementedError(f"{op.name}: there is no kernel for it on the cpu")
+    if not config.FALLBACK:
+        raise RuntimeError(f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
+                           "forbids running it on the cpu")
+    warn(f"{op.name} runs on the cpu: backend {device} has no kernel for it "
+         "(TINYFIN_FALLBACK=0 makes this an error)")
+    old = tensor.set_mode(0, GRAD)
+    try:
+        host = tuple(moved(a, CPU, 0) if isinstance(a, Tensor) else a for a in args)
+        result = op.run_with(host, attrs)
+        if op.mutates:
+            for written, a, h in zip(op.mutates, args, host):
+                if written and a is not None:
+                    copy_elsewhere(a, h)
+            return None
+        slot, index = device.slot, device.index or 0
+        if isinstance(result, tuple):
+            return tuple(moved(r, slot, index) for r in result)
+        return moved(result, slot, index)
+    finally:
+        tensor.set_mode(old, GRAD)
+
+
+tensor.install_hook("fallback", fall_back)
+tensor.install_hook("copy_elsewhere", copy_elsewhere)
