@@ -12,8 +12,11 @@ cdef extern from "isa_choice.h" nogil:
     const void *tf_isa_table(const char *name)
 
 
-cdef const void *isa_table(const char *name) noexcept:
-    return tf_isa_table(name)
+cdef const void *isa_table(const char *name) except NULL:
+    cdef const void *table = tf_isa_table(name)
+    if table == NULL:
+        raise ImportError(f"tinyfin: this build has no table of loops named {name.decode()}")
+    return table
 
 
 def isa_list():
