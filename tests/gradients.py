@@ -15,7 +15,7 @@ class Problem:
     def __init__(self, fn, sample):
         self.fn, self.sample = fn, sample
         self.arrays = samples.arrays(sample)
-        self.variables = [i for i, a in enumerate(self.arrays) if a.dtype == np.float64]
+        self.variables = [i for i, a in enumerate(self.arrays) if a.dtype == np.float64 and i not in sample.fixed]
 
     def values(self):
         """The variables' values."""
@@ -128,10 +128,9 @@ def second_order(fn, sample, rng):
         return None
     directions = [np.asarray(rng.standard_normal(v.shape)) for v in values]
     total, leaves = pullback(problem, values, weights, directions)
-    if not total.requires_grad:
-        return "the gradient was not recorded"
     points = values + weights
-    got = arrays_of(tf.autograd.grad(total, leaves, allow_unused=True), points)
+    grads = tf.autograd.grad(total, leaves, allow_unused=True) if total.requires_grad else [None] * len(leaves)
+    got = arrays_of(grads, points)
     for _ in range(DIRECTIONS):
         move = [np.asarray(rng.standard_normal(p.shape)) for p in points]
         ends = []

@@ -28,18 +28,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Sample:
     """One call: positional and keyword arguments, and what of the suite applies to it."""
 
-    __slots__ = ("args", "grad", "kwargs", "note", "only", "torch", "zero")
+    __slots__ = ("args", "fixed", "grad", "kwargs", "note", "only", "torch")
 
     def __init__(self, *args, **kwargs):
         self.args, self.kwargs = args, kwargs
         self.grad = self.torch = True
-        self.note, self.only, self.zero = "", None, ()
+        self.note, self.only, self.fixed = "", None, ()
 
     def but(self, **changes):
         """The sample with other settings.
 
         grad: may be differentiated; torch: means the same to PyTorch; only: letters of dtypes;
-        zero: positions whose derivative is taken to be zero, whatever the numbers say.
+        fixed: numbers of the arrays that must not require a gradient.
         """
         for name, value in changes.items():
             setattr(self, name, value)

@@ -14,10 +14,14 @@ Tensor = tensor.Tensor
 
 # ---- what the core calls back
 
+class DivisionByZero(RuntimeError, ZeroDivisionError):
+    """An integer divided by 0: PyTorch's RuntimeError, and Python's own."""
+
+
 KERNEL_ERRORS = {
     1: lambda op, d: MemoryError(f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"),
     2: lambda op, d: IndexError(f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"),
-    3: lambda op, d: ZeroDivisionError(f"{op}: integer division by zero"),
+    3: lambda op, d: DivisionByZero(f"{op}: integer division by zero"),
     4: lambda op, d: ValueError(f"{op}: value {d[1]} of argument {d[0]} is outside its domain"),
     5: lambda op, d: NotImplementedError(f"{op}: no kernel for this dtype or layout"),
     6: lambda op, d: RuntimeError(f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"),

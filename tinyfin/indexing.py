@@ -24,6 +24,8 @@ def as_index(item):
         t = t.to(INT64) if t.numel() == 0 else t
     elif hasattr(item, "__index__"):
         return int(item)
+    elif isinstance(item, float):
+        raise IndexError(f"index: {item!r} is no integer; expected integers, slices, None, Ellipsis, lists or tensors")
     else:
         raise TypeError(f"index: {item!r} of type {type(item).__name__} is no index; expected integers, slices, None, "
                         "Ellipsis, lists or tensors")
@@ -86,7 +88,11 @@ def broadcast_indices(indices):
     tensors = [F.tensor(i) if isinstance(i, int) else i for i in indices if i is not None]
     bits = sum(1 << k for k, i in enumerate(indices) if i is not None)
     tensors = [t.to(INT64) for t in tensors]
-    shape = F.broadcast_shapes(*(t.shape for t in tensors))
+    try:
+        shape = F.broadcast_shapes(*(t.shape for t in tensors))
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
+        raise IndexError(f"index: index tensors of shapes {shapes} do not broadcast") from None
     return [t if t.shape == shape else t.expand(shape) for t in tensors], bits
 
 

@@ -71,7 +71,9 @@ def elementwise(rng, name, row):
     yield Sample(*make(((131,),) * n)).but(grad=False)
     if row.scalars and n == 2:
         yield from with_numbers(name, where, make)
-    if name not in WHOLE | EDGES:
+    if name in ("copysign", "signbit"):
+        yield special(n, SPECIAL[:-1])
+    elif name not in WHOLE | EDGES:
         yield special(n)
     if name in ARITHMETIC:
         yield special(n, TINY).but(only="f")

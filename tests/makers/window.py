@@ -136,6 +136,14 @@ def adaptive(rng, name):
             yield Sample(normal(rng, *shape), size, **({} if wanted(name) else {"nd": n}))
 
 
+@maker("adaptive_max_pool", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max(rng, name):
+    for shape, size in ADAPTIVE:
+        n = len(shape) - 2
+        if wanted(name) in (None, n):
+            yield Sample(distinct(rng, shape), size, **({} if wanted(name) else {"nd": n}))
+
+
 @maker("adaptive_avg_pool_grad")
 def adaptive_grad(rng):
     for shape, size in ADAPTIVE:

@@ -154,6 +154,17 @@ def adaptive_avg_pool(x, size, nd=None):
     return y
 
 
+@meaning("adaptive_max_pool", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", ulps=0)
+def adaptive_max_pool(x, size, nd=None):
+    y = np.zeros((*x.shape[:2], *size))
+    where = np.zeros(y.shape, "int64")
+    for o, places in adaptive_windows(x.shape[2:], size):
+        window = np.stack([x[(..., *at)] for at in places], -1)
+        flat = np.array([np.ravel_multi_index(at, x.shape[2:]) for at in places])
+        y[(..., *o)], where[(..., *o)] = window.max(-1), flat[window.argmax(-1)]
+    return y, where
+
+
 @meaning("adaptive_avg_pool_grad", loose=8)
 def adaptive_avg_pool_grad(u, size, nd=None):
     y = np.zeros((*u.shape[:2], *size))

@@ -90,7 +90,7 @@ def embedding(level: Level, op, args: tuple, attrs: tuple):
     table = front(level, w)
     here = front(level, index, True)
     here = here + offsets(level, index.ndim, w.shape[0], w.device)
-    y = op.run_with((F.reshape(table, (-1, w.shape[1])), here), (None,))
+    y = op.run_with((here, F.reshape(table, (-1, w.shape[1]))), (None,))
     if attrs[0] is None:
         return y
     hit = F.unsqueeze(front(level, index, True) == attrs[0] % w.shape[0], -1)

@@ -177,7 +177,7 @@ cdef int record_outputs(Op op, PyObject **args, int n, const tf_attrs *at, Tenso
     keep_shapes(node, args, n, out)
     finish_node(node, at, out, rest)
     out.node, out.needs = node, True
-    if rest is not None:
+    if rest is not None and not op.row.blind:
         for i in range(len(rest)):
             if category[(<Tensor>rest[i]).v.dtype] >= 2:
                 (<Tensor>rest[i]).node, (<Tensor>rest[i]).needs = node, True
@@ -446,7 +446,7 @@ cdef int check_number(int dtype, int kind, const int64_t *slot) except -1:
         if kind == TF_I64:
             fits = bits == 64 or -most - (dtype != TF_U8) < whole < most
         else:
-            fits = -most - (dtype != TF_U8) < value < most
+            fits = (-1 if dtype == TF_U8 else -most - 1) < value < most
     elif kind == TF_F64:
         most = 65504.0 if dtype == TF_F16 else 3.4028234663852886e38
         fits = not (most < (value if value > 0 else -value) < INFINITY)

@@ -45,8 +45,8 @@ cdef Storage open_buffer(object exporter, str op):
 cdef int dtype_of_format(Storage s, str op) except -1:
     cdef str code = s.buf.format.decode() if s.buf.format != NULL else "B"
     if code[:1] in (">", "!"):
-        raise TypeError(f"{op}: the elements are in another byte order ('{code}'); convert them first with "
-                        "a.astype(a.dtype.newbyteorder('='))")
+        raise ValueError(f"{op}: the elements are in another byte order ('{code}'); convert them first with "
+                         "a.astype(a.dtype.newbyteorder('='))")
     if code[:1] in "<=@":
         code = code[1:]
     if code in RESERVED:
@@ -157,7 +157,7 @@ cdef object items_of(object data):
     if isinstance(data, (list, tuple)):
         return data
     if isinstance(data, Tensor):
-        return to_list(data) if (<Tensor>data).v.ndim else None
+        return None if (<Tensor>data).v.size == 1 else to_list(data)
     if hasattr(data, "__array_interface__"):
         values = data.tolist()
         return values if isinstance(values, list) else None

@@ -158,6 +158,8 @@ cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
     check_readable(t, "buffer")
     if t.v.backend != TF_CPU:
         raise BufferError(f"buffer: the tensor is on {t.device}; use cpu()")
+    if flows(t):
+        raise BufferError("buffer: the tensor requires grad; use detach() first")
     if t.v.dtype >= TF_C64 or FORMATS[t.v.dtype] == NULL:
         raise BufferError(f"buffer: {t.dtype} has no buffer format; convert with float()")
     if readonly and flags & PyBUF_WRITABLE:

@@ -214,6 +214,24 @@ cdef int topk(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int searchsorted(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call, object name) except -1:
+    """x, sorted along its last axis; a; right."""
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *a = inputs[1]
+    if x.ndim == 0:
+        raise RuntimeError(f"{name}: sorted_sequence has no dimensions, expected at least one")
+    if x.ndim > 1 and shape_of(x)[:-1] != shape_of(a)[:-1]:
+        raise RuntimeError(f"{name}: sorted_sequence has shape {shape_of(x)}, input has "
+                           f"{shape_of(a)}: all sizes but the last must agree")
+    if x.dtype != a.dtype and not a.flags & TF_WRAPPED:
+        raise RuntimeError(f"{name}: sorted_sequence has dtype {dtype_object(x.dtype)}, input has "
+                           f"{dtype_object(a.dtype)}, expected the same")
+    refuse_complex(x, name)
+    like(a, outputs[0], TF_I64)
+    return 0
+
+
 RULES = {
     "reduce_sum": rule_capsule(reduce_sum), "reduce_mean": rule_capsule(reduce_mean),
     "reduce_float": rule_capsule(reduce_float), "reduce_extremum": rule_capsule(reduce_extremum),
@@ -221,4 +239,5 @@ RULES = {
     "reduce_arg": rule_capsule(reduce_arg), "reduce_pair": rule_capsule(reduce_pair),
     "scan": rule_capsule(scan), "scan_pair": rule_capsule(scan_pair),
     "linear_scan": rule_capsule(linear_scan), "topk": rule_capsule(topk),
+    "searchsorted": rule_capsule(searchsorted),
 }

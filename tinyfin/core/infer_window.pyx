@@ -280,7 +280,17 @@ cdef int adaptive(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return sized(inputs, outputs[0], &at.i[0], at.i[3], name)
 
 
+cdef int adaptive_max(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call, object name) except -1:
+    """size, nd; values and flat spatial indices."""
+    adaptive(inputs, n, outputs, at, call, name)
+    outputs[1][0] = outputs[0][0]
+    outputs[1].dtype = TF_I64
+    return 0
+
+
 RULES = {
+    "adaptive_max": rule_capsule(adaptive_max),
     "matmul": rule_capsule(matmul), "linear": rule_capsule(linear), "convolution": rule_capsule(convolution),
     "conv_grad_input": rule_capsule(conv_grad_input), "conv_grad_weight": rule_capsule(conv_grad_weight),
     "max_pool": rule_capsule(max_pool), "avg_pool": rule_capsule(avg_pool),

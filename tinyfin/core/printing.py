@@ -1,32 +1,75 @@
-"""repr of tensors."""
+"""repr of tensors, in PyTorch's form."""
 
 from tinyfin.core import tensor
 
-EDGE, LIMIT = 3, 1000
+OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": 1 << 62, "edgeitems": 3, "linewidth": 80},
+}
+QUIET = 1 | 16 | 32 | 256 | 512
+"""Mode bits that are off while elements are read."""
+INF = float("inf")
 
 
-def number(value, form):
-    """One element as text."""
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, int):
-        return str(value)
-    if value != value:
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return format(value, form)
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
+    """Sets how tensors are shown.
+
+    Args:
+        precision: digits after the point.
+        threshold: elements from which on only the edges are shown.
+        edgeitems: how many elements an edge has.
+        linewidth: characters of a line.
+        profile: `default`, `short` or `full`, which the other arguments change.
+        sci_mode: True or False in place of a choice by the values.
+    """
+    if profile is not None:
+        if profile not in PROFILES:
+            raise ValueError(
+                f"set_printoptions: profile is {profile!r}, expected {', '.join(PROFILES)}"
+            )
+        OPTIONS.update(PROFILES[profile])
+    given = {
+        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }  # fmt: skip
+    OPTIONS.update({key: int(value) for key, value in given.items() if value is not None})
+    OPTIONS["sci_mode"] = sci_mode
+
+
+def finite(value):
+    """Whether a float is neither NaN nor infinite."""
+    return value == value and value not in (INF, -INF)
 
 
 def form_of(values):
-    """The format all finite numbers share: whole, fixed or exponent."""
-    finite = [abs(v) for v in values if isinstance(v, float) and v == v and v not in (float("inf"), float("-inf"))]
-    nonzero = [v for v in finite if v]
-    if all(v == int(v) for v in finite) and (not nonzero or max(nonzero) < 1e8):
-        return ".0f"
-    if nonzero and (max(nonzero) / min(nonzero) > 1000 or max(nonzero) > 1e8 or min(nonzero) < 1e-4):
-        return ".4e"
-    return ".4f"
+    """(function from a value to its text, width) that fits all of them."""
+    if not values or not isinstance(values[0], float):
+        return str, max((len(str(v)) for v in values), default=1)
+    digits = OPTIONS["precision"]
+    nonzero = [v for v in values if v != 0 and finite(v)]
+    whole = all(v == int(v) for v in nonzero)
+    high, low = max(map(abs, nonzero), default=1.0), min(map(abs, nonzero), default=1.0)
+    spread = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
+    if OPTIONS["sci_mode"] is not None:
+        spread = OPTIONS["sci_mode"]
+    if spread:
+
+        def form(v):
+            return f"{v:.{digits}e}"
+    elif whole:
+
+        def form(v):
+            return f"{v:.0f}." if finite(v) else f"{v:.0f}"
+    else:
+
+        def form(v):
+            return f"{v:.{digits}f}"
+
+    return form, max((len(form(v)) for v in nonzero), default=1)
 
 
 def leaves(data):
@@ -40,62 +83,90 @@ def leaves(data):
 
 def summary(t, short):
     """Nested lists, with `...` in place of the middle of long axes."""
-    if t.ndim == 0:
-        return t.item()
-    n = t.shape[0]
-    if short and n > 2 * EDGE:
-        return ([summary(t[i], short) for i in range(EDGE)] + [...]
-                + [summary(t[i], short) for i in range(n - EDGE, n)])
-    return [summary(t[i], short) for i in range(n)]
+    if not short or t.ndim == 0:
+        return t.tolist()
+    n, edge = t.shape[0], OPTIONS["edgeitems"]
+    if n <= 2 * edge:
+        return [summary(t[i], short) for i in range(n)]
+    return (
+        [summary(t[i], short) for i in range(edge)]
+        + [...]
+        + [summary(t[i], short) for i in range(n - edge, n)]
+    )
 
 
-def lay_out(data, texts, width, indent):
+def depth_of(data):
+    """How deep lists are nested."""
+    depth = 0
+    while isinstance(data, list):
+        data = next((d for d in data if d is not ...), None)
+        depth += 1
+    return depth
+
+
+def lay_out(data, form, width, indent):
     """Brackets, commas and line breaks around the texts."""
     if not isinstance(data, list):
-        return "..." if data is ... else next(texts).rjust(width)
-    if not data:
-        return "[]"
-    if isinstance(next((d for d in data if d is not ...), None), list):
-        depth = 1
-        inner = next(d for d in data if d is not ...)
-        while inner and isinstance(inner[0], list):
-            depth, inner = depth + 1, inner[0]
-        gap = "," + "\n" * depth + " " * (indent + 1)
-        return "[" + gap.join(lay_out(d, texts, width, indent + 1) for d in data) + "]"
-    parts = [lay_out(d, texts, width, indent + 1) for d in data]
-    per_line = max(1, (80 - indent) // (width + 2))
-    lines = [", ".join(parts[i:i + per_line]) for i in range(0, len(parts), per_line)]
+        return form(data).rjust(width)
+    depth = depth_of(data)
+    if depth > 1:
+        gap = "," + "\n" * (depth - 1) + " " * (indent + 1)
+        parts = ("..." if d is ... else lay_out(d, form, width, indent + 1) for d in data)
+        return "[" + gap.join(parts) + "]"
+    parts = [" ..." if d is ... else form(d).rjust(width) for d in data]
+    per_line = max(1, (OPTIONS["linewidth"] - indent) // (width + 2))
+    lines = [", ".join(parts[i : i + per_line]) for i in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def represent(t):
-    """tensor([...], dtype, device, grad_fn) as PyTorch users know it."""
-    name = "tensor" if type(t) is tensor.Tensor else type(t).__name__ + " containing:\ntensor"
-    notes = []
-    if t.device.slot:
-        notes.append(f"device='{t.device}'")
-    if t.dtype.name not in ("float32", "int64", "bool") or t.numel() == 0:
+def notes_of(t):
+    """What stands behind the elements: device, size, dtype, history."""
+    from tinyfin.core.dtype import get_default_dtype
+
+    notes = [f"device='{t.device}'"] if t.device.slot else []
+    plain = t.dtype is get_default_dtype() or (t.numel() and t.dtype.name in ("int64", "bool"))
+    if t.device.type == "null" or (t.numel() == 0 and t.ndim != 1):
+        notes.append(f"size={tuple(t.shape)}")
+    if not plain:
         notes.append(f"dtype={t.dtype}")
     if t.grad_fn is not None:
         notes.append(f"grad_fn=<{t.grad_fn.name_()}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
+    return notes
+
+
+def body_of(t, indent):
+    """The elements."""
     if t.device.type == "null":
-        body = f"..., size={tuple(t.shape)}"
-    elif t.numel() == 0:
-        body = "[]" if t.ndim == 1 else f"[], size={tuple(t.shape)}"
-    else:
-        old = tensor.set_mode(0, 1 | 16 | 32 | 256 | 512)
-        try:
-            data = summary(t.detach().cpu(), t.numel() > LIMIT)
-        finally:
-            tensor.set_mode(old, 1 | 16 | 32 | 256 | 512)
-        values = list(leaves(data))
-        form = form_of(values)
-        texts = [number(v, form) + ("." if form == ".0f" and isinstance(v, float) and number(v, form)[-1:].isdigit() else "")
-                 for v in values]
-        body = lay_out(data, iter(texts), max(map(len, texts)), 7)
-    return f"{name}({', '.join([body] + notes)})"
+        return "..."
+    if t.numel() == 0:
+        return "[]"
+    old = tensor.set_mode(0, QUIET)
+    try:
+        data = summary(t.detach().cpu(), t.numel() > OPTIONS["threshold"])
+    finally:
+        tensor.set_mode(old, QUIET)
+    form, width = form_of(list(leaves(data)))
+    return lay_out(data, form, width if t.ndim else 0, indent)
+
+
+def represent(t):
+    """tensor([...], dtype, device, grad_fn) as PyTorch users know it."""
+    kind = type(t).__name__
+    parameter = kind == "Parameter"
+    start = "tensor(" if type(t) is tensor.Tensor or parameter else kind + "("
+    text = start + body_of(t, len(start))
+    used = len(text) - text.rfind("\n") - 1
+    for note in notes_of(t):
+        if used + len(note) + 3 > OPTIONS["linewidth"]:
+            text += ",\n" + " " * len(start) + note
+            used = len(start) + len(note)
+        else:
+            text += ", " + note
+            used += len(note) + 2
+    return ("Parameter containing:\n" if parameter else "") + text + ")"
 
 
 tensor.install_hook("repr", represent)
+PUBLIC = {"set_printoptions": set_printoptions}

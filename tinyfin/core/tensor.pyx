@@ -547,6 +547,9 @@ cdef class Tensor:
         args[0] = <PyObject *>self
         HOOKS["setslice"](invoke(GETITEM, args, 1, &at), value)
 
+    def __delitem__(self, key):
+        raise TypeError("index: elements of a tensor cannot be deleted")
+
     # ---- operators
 
     def __add__(self, other): return binary(ADD, self, other)

@@ -53,7 +53,7 @@ def sdpa_formula(q, k, v, mask, is_causal, scale):
     """softmax(scores) v, and the log of the sum of exp."""
     heads = q.shape[-3] if q.ndim > 2 else 1
     p, lse = weights(scores(q, shared(k, heads), mask, is_causal, scale))
-    return F.matmul(p, shared(wide(v), heads)).to(q.dtype), lse
+    return F.matmul(p, shared(wide(v), heads)).to(q.dtype), lse.detach()
 
 
 def sdpa_grad_formula(g, q, k, v, mask, out, lse, is_causal, scale):
@@ -96,6 +96,7 @@ composite(
     dtypes="fh",
     amp="low",
     vjp_all=sdpa_all,
+    blind=True,
     public=PUBLIC,
     function=False,
     method=False,

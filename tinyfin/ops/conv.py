@@ -19,11 +19,13 @@ def conv_db(g):
 def conv_jvp(x, w, x_t, w_t, bias_t, stride, padding, dilation, groups):
     """Bilinear in input and weight, linear in bias."""
     steps = (stride, padding, dilation, groups)
-    return F.add_tangents(
+    y_t = F.add_tangents(
         None if x_t is None else F.convolution(x_t, w, None, *steps),
-        None if w_t is None else F.convolution(x, w_t, None, *steps),
-        None if bias_t is None else bias_t.reshape((-1,) + (1,) * (x.ndim - 2)).expand(
-            F.convolution(x, w, None, *steps).shape))
+        None if w_t is None else F.convolution(x, w_t, None, *steps))
+    if bias_t is None:
+        return y_t
+    bias_t = bias_t.reshape((-1,) + (1,) * (x.ndim - 2))
+    return bias_t.expand(F.convolution(x, w, None, *steps).shape) if y_t is None else y_t + bias_t
 
 
 def convolution(name, doc, **fields):
@@ -99,6 +101,10 @@ row("pool_gather", "x indices", attrs=(ND,), infer="pool_gather", family="pool_g
     dtypes="fh", vjp=lambda g, indices, x_shape, nd: F.pool_scatter(g, indices, x_shape[-nd:], nd),
     jvp=lambda x_t, indices, nd: F.pool_gather(x_t, indices, nd),
     doc="Values at flat spatial places.")
+row("adaptive_max_pool", "x", attrs=(SIZE, ND), nout=2, infer="adaptive_max", family="adaptive_max_pool",
+    function=False, method=False, dtypes="fh", vjp=lambda g, y1, x_shape, nd: F.pool_scatter(g, y1, x_shape[-nd:], nd),
+    jvp=lambda x_t, y1, nd: F.pool_gather(x_t, y1, nd),
+    doc="The largest of windows chosen so that the result has a given size, and its flat place.")
 row("avg_pool", "x", attrs=(*WINDOW, *MEAN, ND), infer="avg_pool", family="avg_pool", function=False, method=False,
     dtypes="fh", jvp="linear",
     vjp=lambda g, x_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, nd: F.avg_pool_grad(
@@ -126,6 +132,8 @@ def public_pools(n):
               method=False, dtypes="fh", doc=f"The largest of each window over {n} axes, with its place.")
     composite(f"avg_pool{n}d", "x", lambda x, k, s, p, ceil, pad, div: F.avg_pool(x, k, s, p, ceil, pad, div, n),
               attrs=(*WINDOW, *MEAN), function=False, method=False, dtypes="fh", doc=f"The mean of each window over {n} axes.")
+    composite(f"adaptive_max_pool{n}d", "x", lambda x, size: F.adaptive_max_pool(x, size, n), attrs=(SIZE,), nout=2,
+              function=False, method=False, dtypes="fh", doc=f"The largest of windows over {n} axes, to a given size.")
     composite(f"adaptive_avg_pool{n}d", "x", lambda x, size: F.adaptive_avg_pool(x, size, n), attrs=(SIZE,),
               function=False, method=False, dtypes="fh", doc=f"Means over {n} axes, to a given size.")
 

@@ -158,3 +158,35 @@ def take_along(x, index, dim):
     wide_x = [-1 if d == dim else s for d, s in enumerate(sizes)]
     wide_i = [-1 if d == dim else s for d, s in enumerate(sizes)]
     return F.gather(F.expand(x, tuple(wide_x)), dim, F.expand(index, tuple(wide_i)))
+
+
+def along(index, dim, shape):
+    """A vector of indices as the index of a gather or scatter along one axis of a shape."""
+    index = F.reshape(index, tuple(-1 if d == dim else 1 for d in range(len(shape))))
+    return F.expand(index, shape)
+
+
+def index_copy_formula(x, index, src, dim):
+    """Writes through scatter: the last of equal indices stays."""
+    if not x.ndim:
+        return F.scatter(x, 0, index, src)
+    return F.scatter(x, dim, along(index, dim, tuple(src.shape)), src)
+
+
+def index_fill_formula(x, index, value, dim):
+    """One value at all places of the slices."""
+    if not x.ndim:
+        return F.scatter(x, 0, index, value)
+    shape = tuple(index.numel() if d == dim else s for d, s in enumerate(x.shape))
+    if not isinstance(value, (int, float)):
+        value = F.expand(F.cast(value, x.dtype), shape)
+    return F.scatter(x, dim, along(index, dim, shape), value)
+
+
+composite("index_copy", "x index src", index_copy_formula, attrs=(DIM,), order="x dim index src",
+          public={"src": "source"}, dtypes="any", inplace=True,
+          doc="x with slices of an axis replaced, by a vector of indices.")
+composite("index_fill", "x index value", index_fill_formula, attrs=(DIM,),
+          order="x dim index value",
+          dtypes="any", scalars=True, inplace=True,
+          doc="x with slices of an axis filled with a number.")

@@ -77,7 +77,8 @@ def cross_entropy_forward_formula(x, target, w, reduction, ignore_index):
     top = F.amax(a, dim, True)
     logs = F.log(F.sum(F.exp(a - top), dim, True))
     loss, total = nll_loss_formula((a - top) - logs, target, w, reduction, ignore_index)
-    return loss.to(x.dtype), total, top.reshape(target.shape), logs.reshape(target.shape)
+    top, logs = top.detach().reshape(target.shape), logs.detach().reshape(target.shape)
+    return loss.to(x.dtype), total, top, logs
 
 
 def cross_entropy_grad_formula(g, x, target, w, total, shift, log, reduction, ignore_index):
@@ -98,6 +99,7 @@ composite(
     nout=2,
     infer="nll_loss",
     family="nll_loss",
+    blind=True,
     dtypes="fh",
     amp="high",
     function=False,
@@ -113,7 +115,7 @@ composite(
 )
 composite(
     "nll_loss_grad",
-    "g target w? total",
+    "u target w? total",
     nll_loss_grad_formula,
     attrs=(REDUCTION, IGNORE, attr("shape", "shape")),
     infer="nll_loss_grad",
@@ -139,6 +141,7 @@ composite(
     nout=4,
     infer="cross_entropy",
     family="cross_entropy",
+    blind=True,
     dtypes="fh",
     amp="high",
     function=False,
@@ -317,7 +320,8 @@ def need_unit_interval(a):
 
 
 BETA, DELTA = attr("beta", "float", 1.0), attr("delta", "float", 1.0)
-HIDDEN = {"function": False, "method": False, "dtypes": "fh", "inplace": False, "amp": "high"}
+HIDDEN = {"function": False, "method": False, "dtypes": "fh", "inplace": False, "scalars": False,
+          "amp": "high"}
 
 binary(
     "squared_error",

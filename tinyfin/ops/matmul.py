@@ -22,17 +22,19 @@ def matmul_db(g, a, b_shape):
         return F.mul(a.unsqueeze(-1), g.unsqueeze(-2))
     if len(b_shape) == 1:
         return F.matmul(F.transpose(a, -2, -1), g.unsqueeze(-1)).squeeze(-1)
+    if len(b_shape) == 2 and a.ndim > 2:  # one chain over all rows, not a sum of batches
+        return F.matmul(F.transpose(flat(a), 0, 1), flat(g))
     return F.matmul(F.transpose(a, -2, -1), g)
-
-
-row("matmul", "a b", infer="matmul", family="matmul", symbol="@", amp="low", dtypes="ifh", jvp="linear",
-    vjp=(matmul_da, matmul_db),
-    doc="Matrix product of the last two axes; leading axes broadcast, vectors act as in NumPy.")
 
 
 def flat(x):
     """Leading axes joined."""
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.numel() else x.reshape(0, x.shape[-1])
+
+
+row("matmul", "a b", infer="matmul", family="matmul", symbol="@", amp="low", dtypes="ifh", jvp="linear",
+    vjp=(matmul_da, matmul_db),
+    doc="Matrix product of the last two axes; leading axes broadcast, vectors act as in NumPy.")
 
 
 def linear_dw(g, x):
@@ -88,12 +90,34 @@ def outer(a, b):
     return F.mul(a.unsqueeze(1), b.unsqueeze(0))
 
 
-def combine(base, y, beta, alpha):
-    """beta base + alpha y; a zero beta ignores base, NaN and all."""
-    y = y if alpha == 1 else y * alpha
-    if beta == 0:
-        return y + F.zeros_of((), y)
-    return y + (base if beta == 1 else base * beta)
+def scaled(name, x, factor, what):
+    """x times a number; integers take whole numbers only."""
+    if factor == 1:
+        return x
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        return x * factor
+    if factor != int(factor):
+        raise RuntimeError(f"{name}: {what} is {factor}, expected a whole number for {x.dtype} matrices")
+    return x * int(factor)
+
+
+def added(name, product):
+    """beta base + alpha product(a, b); a zero beta ignores base, NaN and all."""
+
+    def formula(base, a, b, beta, alpha):
+        y = product(a, b)
+        if base.dtype != y.dtype:
+            raise RuntimeError(f"{name}: input has dtype {base.dtype}, the product {y.dtype}; expected the same")
+        if base.shape != y.shape:
+            try:
+                base = base.expand(y.shape)
+            except RuntimeError:
+                raise RuntimeError(f"{name}: input is {tuple(base.shape)}, which does not expand to the product's "
+                                   f"{tuple(y.shape)}") from None
+        y = scaled(name, y, alpha, "alpha")
+        return y + F.zeros_of((), y) if beta == 0 else y + scaled(name, base, beta, "beta")
+
+    return formula
 
 
 BETA_ALPHA = (attr("beta", "float", 1.0), attr("alpha", "float", 1.0))
@@ -104,12 +128,12 @@ composite("dot", "a b", product("dot", 1, 1), public={"b": "tensor"}, dtypes="if
 composite("inner", "a b", lambda a, b: F.mul(a, b) if 0 in (a.ndim, b.ndim) else F.tensordot(a, b, ([-1], [-1])),
           dtypes="ifh", doc="Sums of products over the last axes of both.")
 composite("outer", "a b", outer, public={"b": "vec2"}, dtypes="ifh", doc="All products of two vectors' elements.")
-composite("addmm", "base a b", lambda base, a, b, beta, alpha: combine(base, F.mm(a, b), beta, alpha),
+composite("addmm", "base a b", added("addmm", lambda a, b: F.mm(a, b)),
           attrs=BETA_ALPHA, public={"base": "input", "a": "mat1", "b": "mat2"}, dtypes="ifh",
           doc="beta input + alpha (mat1 @ mat2).")
-composite("baddbmm", "base a b", lambda base, a, b, beta, alpha: combine(base, F.bmm(a, b), beta, alpha),
+composite("baddbmm", "base a b", added("baddbmm", lambda a, b: F.bmm(a, b)),
           attrs=BETA_ALPHA, public={"base": "input", "a": "batch1", "b": "batch2"}, dtypes="ifh",
           doc="beta input + alpha (batch1 @ batch2).")
-composite("addmv", "base a b", lambda base, a, b, beta, alpha: combine(base, F.mv(a, b), beta, alpha),
+composite("addmv", "base a b", added("addmv", lambda a, b: F.mv(a, b)),
           attrs=BETA_ALPHA, public={"base": "input", "a": "mat", "b": "vec"}, dtypes="ifh",
           doc="beta input + alpha (mat @ vec).")

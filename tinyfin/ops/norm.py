@@ -139,7 +139,7 @@ def layer_norm_formula(x, w, b, normalized_shape, eps):
     dims, n = last_dims(x, normalized_shape)
     d, mean = centred(wide(x), dims, n)
     rstd = 1 / F.sqrt(F.sum(d * d, dims, True) / n + eps)
-    return affine(d * rstd, w, b).to(x.dtype), mean, rstd
+    return affine(d * rstd, w, b).to(x.dtype), mean.detach(), rstd.detach()
 
 
 def layer_norm_grad_formula(g, x, mean, rstd, w, normalized_shape, eps, weight_grad, bias_grad):
@@ -187,6 +187,7 @@ composite(
     amp="high",
     public={"b": "bias"},
     vjp_all=layer_norm_all,
+    blind=True,
     method=False,
     doc="Layer norm, with each row's mean and 1 / standard deviation.",
 )
@@ -226,7 +227,7 @@ def rms_norm_formula(x, w, normalized_shape, eps):
     dims, n = last_dims(x, normalized_shape)
     a = wide(x)
     rstd = 1 / F.sqrt(F.sum(a * a, dims, True) / n + rms_eps(x, eps))
-    return affine(a * rstd, w, None).to(x.dtype), rstd
+    return affine(a * rstd, w, None).to(x.dtype), rstd.detach()
 
 
 def rms_norm_grad_formula(g, x, rstd, w, normalized_shape, eps, weight_grad):
@@ -252,6 +253,7 @@ composite(
     dtypes="fh",
     amp="high",
     vjp_all=rms_norm_all,
+    blind=True,
     function=False,
     method=False,
     doc="RMS norm, with each row's factor.",
@@ -311,7 +313,7 @@ def batch_norm_formula(x, w, b, eps):
         None if w is None else by_channel(w, x),
         None if b is None else by_channel(b, x),
     )
-    return y.to(x.dtype), mean.reshape((-1,)), var.reshape((-1,))
+    return y.to(x.dtype), mean.detach().reshape((-1,)), var.detach().reshape((-1,))
 
 
 def batch_norm_apply_formula(x, mean, var, w, b, eps):
@@ -353,6 +355,7 @@ composite(
     nout=3,
     dtypes="fh",
     vjp_all=batch_norm_all,
+    blind=True,
     function=False,
     method=False,
     public={"b": "bias"},

@@ -221,3 +221,25 @@ composite("argsort", "x", lambda x, dim, descending, stable: F.sort(x, dim, desc
           attrs=(DIM_LAST, attr("descending", "bool", False),
                  attr("stable", "bool", True)), nondiff=True,
           doc="Places of the elements in order along an axis.")
+
+
+def searchsorted_overload(x, a, *, out_int32=False, right=False, side=None, sorter=None):
+    """PyTorch's other keywords."""
+    if sorter is not None:
+        x = F.take_along_dim(x, sorter, -1)
+    if side is not None and (side not in ("left", "right") or (side == "left" and right)):
+        raise RuntimeError(f"searchsorted: side is {side!r} and right is {right}: they disagree")
+    found = F.searchsorted(x, a, right or side == "right")
+    return F.cast(found, F.int32) if out_int32 else found
+
+
+row("searchsorted", "x a", attrs=(attr("right", "bool", False),), infer="searchsorted",
+    family="searchsorted", dtypes="any", nondiff=True, method=False, scalars=True,
+    public={"x": "sorted_sequence", "a": "input"}, overload=searchsorted_overload,
+    doc="Where elements belong in sorted sequences: before equal ones, or (right) after them.")
+composite("bucketize", "x a", lambda x, a, right: F.searchsorted(a, x, right),
+          attrs=(attr("right", "bool", False),), dtypes="any", nondiff=True, method=False,
+          public={"x": "input", "a": "boundaries"},
+          overload=lambda x, a, *, out_int32=False, right=False: searchsorted_overload(
+              a, x, out_int32=out_int32, right=right),
+          doc="The bucket of each element between sorted boundaries.")

@@ -67,6 +67,7 @@ class Row:
         "d", "vjp", "jvp", "amp", "batch", "domain", "dtypes", "result", "nout", "doc", "symbol",
         "inplace", "view", "scalars", "method", "function", "mutates", "varargs", "public", "exact",
         "index", "ulp", "samples", "overload", "nondiff", "copies", "vjp_all",
+        "blind",
     )
 
     def __init__(self, name, args, **fields):

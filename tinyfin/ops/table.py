@@ -65,6 +65,12 @@ def needs(row, rules):
     return saves, save_y, shapes
 
 
+def blind(row, rules):
+    """Whether no rule takes the cotangent of a result after the first: such results have no derivative."""
+    return row.nout > 1 and not any(code == G and number for rule in rules if rule is not None
+                                    for code, number in rule.parts())
+
+
 def params_of(row):
     """(public name, is attribute, number) in the order in which users pass them."""
     public = dict(zip(row.arg_names, row.public_names))
@@ -87,7 +93,11 @@ def make(row):
     vjp, partials = rules_of(row, row.vjp), rules_of(row, row.d)
     vjp_all = compile_rule(row, row.vjp_all)
     jvp = None if row.jvp in (None, "linear") else compile_rule(row, row.jvp)
-    saves, save_y, shapes = needs(row, [r for r in (vjp or ()) + (partials or ()) + (vjp_all,)])
+    rules = (vjp or ()) + (partials or ()) + (vjp_all,)
+    if "g" in row.arg_names and any(rules):
+        raise ValueError(f"row {row.name}: an argument named 'g' hides the cotangent from its rules")
+    saves, save_y, shapes = needs(row, rules)
+    row.blind = blind(row, rules)
     op.set_rules(vjp if vjp is not None else partials, vjp_all, partials if vjp is None else None, jvp,
                  saves, save_y, shapes)
     OPS[row.name] = op
@@ -138,6 +148,14 @@ def functions():
     return [(name, op) for name, op in OPS.items() if op.row.function]
 
 
+DIVIDES = 1 << 16
+
+
+def divides(row):
+    """Whether integers are divided by the second argument, which must not be 0 then."""
+    return row.expr.partition("(")[0] in ("floordiv", "truncdiv", "mod", "fmod")
+
+
 def connect(slot, kernels):
     """Gives the operations the kernels of one backend: family -> capsule or (capsule, variant)."""
     numbers = {name: i for i, name in enumerate(r.name for r in TABLE.values() if r.expr is not None)}
@@ -148,7 +166,7 @@ def connect(slot, kernels):
             continue
         kernel, variant = found if isinstance(found, tuple) else (found, None)
         if row.expr is not None:
-            variant = numbers[row.name]
+            variant = numbers[row.name] | DIVIDES * divides(row)
         op.set_kernel(slot, kernel, variant)
 
 

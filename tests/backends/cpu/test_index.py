@@ -164,3 +164,23 @@ def test_nothing_is_written_when_an_index_is_wrong():
     with pytest.raises(IndexError):
         x.index_put_((tf.tensor([0, 1, 7]),), tf.tensor(1.0))
     assert x.tolist() == [0, 0, 0]
+
+
+def test_index_copy_and_fill(rng):
+    x = rng.standard_normal((4, 5, 3)).astype("float32")
+    for dim in (0, 1, -1):
+        index = rng.permutation(x.shape[dim])[:2]
+        source = np.take(rng.standard_normal(x.shape).astype("float32"), [0, 1], dim)
+        copied, filled = x.copy(), x.copy()
+        key = [slice(None)] * 3
+        key[dim] = index
+        copied[tuple(key)] = source
+        filled[tuple(key)] = 7
+        for t in layouts(x):
+            i = tf.tensor(index)
+            assert np.array_equal(t.index_copy(dim, i, tf.tensor(source)).numpy(), copied)
+            assert np.array_equal(t.index_fill(dim, i, 7).numpy(), filled)
+            assert np.array_equal(t.index_fill(dim, i, tf.tensor(7.0)).numpy(), filled)
+    kept = tf.zeros(3)
+    kept.index_fill_(0, tf.tensor([1]), 2.0)
+    assert kept.tolist() == [0, 2, 0]

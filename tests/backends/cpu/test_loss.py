@@ -121,27 +121,6 @@ def test_large_logits_and_no_labels():
     )
 
 
-@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
-def test_wrong_labels(name):
-    loss, x = getattr(tf, name), tf.zeros(2, 3)
-    with pytest.raises(IndexError, match="index 3 is out of range for dim 1 of size 3"):
-        loss(x, tf.tensor([0, 3]))
-    with pytest.raises(IndexError, match="index -1 "):
-        loss(x, tf.tensor([-1, 0]))
-    with pytest.raises(ValueError, match=r"expected target \(2,\)"):
-        loss(x, tf.tensor([0, 1, 2]))
-    with pytest.raises(RuntimeError, match=r"expected target \(2, 4\)"):
-        loss(tf.zeros(2, 3, 4), tf.zeros(2, 5, dtype=tf.int64))
-    with pytest.raises(RuntimeError, match="float32"):
-        loss(x, tf.tensor([0.0, float("nan")]))
-    with pytest.raises(RuntimeError, match="int32"):
-        loss(x, tf.tensor([0, 1], dtype=tf.int32))
-    with pytest.raises(RuntimeError, match=r"weight is \(2,\)"):
-        loss(x, tf.tensor([0, 1]), tf.ones(2))
-    with pytest.raises(ValueError, match="reduction"):
-        loss(x, tf.tensor([0, 1]), reduction="max")
-
-
 def test_wrong_probabilities():
     x = tf.zeros(2, 3)
     with pytest.raises(ValueError, match="check_not_nan"):

@@ -106,3 +106,29 @@ def test_no_dimensions_and_errors():
         tf.ones(3).topk(4)
     with pytest.raises(IndexError, match="sort: dim 2 is out of range"):
         tf.ones(3, 3).sort(2)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32", "float64"])
+def test_searchsorted(dtype, rng):
+    line = np.sort(rng.integers(0, 50, (3, 700))).astype(dtype)
+    value = rng.integers(0, 55, (3, 900)).astype(dtype)
+    for right in (False, True):
+        side = "right" if right else "left"
+        want = np.stack([np.searchsorted(a, v, side) for a, v in zip(line, value)])
+        for a, v in zip(layouts(line), layouts(value)):
+            assert np.array_equal(tf.searchsorted(a, v, right).numpy(), want)
+            assert np.array_equal(tf.searchsorted(a[0], v, side=side).numpy(),
+                                  np.searchsorted(line[0], value, side))
+            assert np.array_equal(tf.bucketize(v, a[1], right=right).numpy(),
+                                  np.searchsorted(line[1], value, side))
+    assert tf.searchsorted(tf.tensor([1.0, 2.0]), 1.5).item() == 1
+    assert tf.searchsorted(tf.zeros(0), tf.ones(2)).tolist() == [0, 0]
+
+
+def test_searchsorted_of_nan_and_zeros():
+    line = tf.tensor([-math.inf, -0.0, 0.0, math.inf, math.nan, math.nan])
+    value = tf.tensor([math.nan, 0.0, -0.0, math.inf])
+    assert tf.searchsorted(line, value).tolist() == [4, 1, 1, 3]
+    assert tf.searchsorted(line, value, right=True).tolist() == [6, 3, 3, 4]
+    with pytest.raises(RuntimeError, match="all sizes but the last must agree"):
+        tf.searchsorted(tf.ones(2, 3), tf.ones(3, 3))

@@ -47,6 +47,8 @@ def test_conv_without_batch_or_bias():
         {"stride": 3, "padding": 1, "output_padding": 2},
         {"dilation": 2},
         {"stride": 2, "dilation": 3, "output_padding": 2},
+        {"stride": 1, "dilation": 3, "output_padding": 1, "padding": 2},
+        {"stride": 2, "dilation": 4, "output_padding": 3, "padding": 2},
     ],
 )
 @pytest.mark.parametrize("groups", [1, 2])

@@ -11,6 +11,7 @@ from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
+from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
@@ -43,16 +44,19 @@ cdef void weights(Job *q, const tf_view *w, Room *r) noexcept nogil:
     cdef const Shape *s = q.s
     q.w, q.w_dtype = w.data, s.dtype
     if not w.flags & TF_CONTIGUOUS:
-        q.w, q.w_dtype = carve(&r.next, w.size * s.kind.itemsize), TF_F64 if s.dtype == TF_F64 else TF_F32
+        q.w, q.w_dtype = carve(&r.next,
+                               w.size * s.kind.itemsize), TF_F64 if s.dtype == TF_F64 else TF_F32
         spread(w, s, <char *>q.w)
 
 
-cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y, const Phases *f,
+cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y,
+                 const Phases *f,
                  tf_call *call) noexcept nogil:
     """y in chunks of images; q knows the shape."""
     cdef const Shape *s = q.s
     cdef int64_t item = s.kind.itemsize, i = 0, plane, images
-    cdef bint here = readable(s, x) and q.m > s.kind.mr and s.taps == 1 and f.plane == s.places == s.area
+    cdef bint here = readable(s,
+                              x) and q.m > s.kind.mr and s.taps == 1 and f.plane == s.places == s.area
     cdef bint lines = not here and by_lines(s, q.m, s.out[2])
     cdef int64_t step[3]
     cdef int64_t *off
@@ -61,7 +65,8 @@ cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias
     cdef int rc = TF_OK
     images = s.n if here else chunk_of(s.n, s.c * f.plane)
     plane = x.strides[1] if here else f.plane
-    if enter(&r, q.k * 8 + w.size * item + s.o * item + (0 if here else (images * s.c * plane + SLACK) * item)
+    if enter(&r, q.k * 8 + w.size * item + s.o * item
+             + (0 if here else (images * s.c * plane + SLACK) * item)
              + (panel_bytes(q) * s.groups if lines else 0), call):
         return TF_ENOMEM
     q.off = off = <int64_t *>carve(&r.next, q.k * 8)
@@ -127,7 +132,8 @@ cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
         for i[0] in range(s.kernel[0]):
             for i[1] in range(s.kernel[1]):
                 for i[2] in range(s.kernel[2]):
-                    s.kind.widen(s.dtype, w.data + (o * w.strides[0] + i[0] * ws[0] + i[1] * ws[1] + i[2] * ws[2])
+                    s.kind.widen(s.dtype, w.data + (o * w.strides[0] + i[0] * ws[0] + i[1] * ws[1]
+                                                    + i[2] * ws[2])
                                  * tf_itemsize[s.dtype], w.strides[1], s.cg, at)
                     at += s.cg * s.kind.itemsize
     return to
@@ -146,9 +152,11 @@ cdef int64_t tap_gap(const Shape *s, int d) noexcept nogil:
     return s.stride[d] // gcd(s.stride[d], s.dil[d])
 
 
-cdef int64_t class_at(const Shape *s, int d, int64_t residue, int64_t first, int64_t t, Class *c) noexcept nogil:
+cdef int64_t class_at(const Shape *s, int d, int64_t residue, int64_t first, int64_t t,
+                      Class *c) noexcept nogil:
     """The class of position residue + t * stride; returns the t where it ends."""
-    cdef int64_t r = first, gap = tap_gap(s, d), at, next = (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
+    cdef int64_t r = first, gap = tap_gap(s, d), at
+    cdef int64_t next = (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
     c.start, c.taps = residue + t * s.stride[d], 0
     while r < s.kernel[d]:
         at = (residue + s.pad[d] - r * s.dil[d]) // s.stride[d] + t
@@ -211,7 +219,8 @@ cdef void class_job(Job *q, const Class *const *c, const int64_t *step, int64_t 
     q.k = n
 
 
-cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call) noexcept nogil:
+cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x,
+                  tf_call *call) noexcept nogil:
     """gx in chunks of images, class by class; x is zero already where no tap reaches."""
     cdef const Shape *s = q.s
     cdef Shape flat = s[0]
@@ -221,7 +230,8 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_cal
     cdef int count[3]
     cdef int64_t step[3]
     cdef int64_t item = s.kind.itemsize, i = 0, plane, images, k = s.og * s.taps, bytes = 0, j
-    cdef bint lines = by_lines(s, q.m, s.size[2] // s.stride[2]), here = readable(s, g) and not lines
+    cdef bint lines = by_lines(s, q.m, s.size[2] // s.stride[2])
+    cdef bint here = readable(s, g) and not lines
     cdef int64_t *off
     cdef int64_t *w_off
     cdef Copy copy
@@ -233,7 +243,8 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_cal
     phases_of(&flat, &f)
     images = s.n if here else chunk_of(s.n, s.o * f.plane)
     plane = g.strides[1] if here else f.plane
-    if enter(&r, bytes + k * 16 + (w.size + SLACK) * item + (0 if here else (images * s.o * plane + SLACK) * item)
+    if enter(&r, bytes + k * 16 + (w.size + SLACK) * item
+             + (0 if here else (images * s.o * plane + SLACK) * item)
              + (panel_bytes(q) * s.groups if lines else 0), call):
         return TF_ENOMEM
     for d in range(3):
@@ -311,13 +322,15 @@ cdef struct WeightGroup:
     int64_t g
 
 
-cdef void pack_g(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+cdef void pack_g(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                 void *dst) noexcept nogil:
     """Channels of g as panels of A, run by run."""
     cdef const WeightGroup *one = <const WeightGroup *>p.owner
     cdef const WeightGrad *q = one.q
     cdef int64_t src[2 * RUNS]
     cdef int64_t at[RUNS]
-    cdef int64_t done = 0, mr = p.kind.mr, row = one.g * q.s.og + first, size = tf_itemsize[q.s.dtype]
+    cdef int64_t done = 0, mr = p.kind.mr, row = one.g * q.s.og + first
+    cdef int64_t size = tf_itemsize[q.s.dtype]
     cdef int n = runs_of(&q.places, k0, k, src, at), r
     cdef char *d = <char *>dst
     while done < count:
@@ -328,14 +341,16 @@ cdef void pack_g(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_
         done += mr
 
 
-cdef void pack_x(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+cdef void pack_x(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                 void *dst) noexcept nogil:
     """(channel, tap) columns as panels of B: squares of the copy, transposed."""
     cdef const WeightGroup *one = <const WeightGroup *>p.owner
     cdef const WeightGrad *q = one.q
     cdef int64_t src[2 * RUNS]
     cdef int64_t at[RUNS]
     cdef const void *rows[64]
-    cdef int64_t done = 0, nr = p.kind.nr, item = p.kind.itemsize, i, some, group = one.g * q.s.cg * q.plane
+    cdef int64_t done = 0, nr = p.kind.nr, item = p.kind.itemsize, i, some
+    cdef int64_t group = one.g * q.s.cg * q.plane
     cdef int n = runs_of(&q.places, k0, k, src, at), r
     cdef char *d = <char *>dst
     while done < count:
@@ -371,8 +386,10 @@ cdef void channel_task(int64_t t, void *ctx) noexcept nogil:
     cdef WeightGrad *q = <WeightGrad *>ctx
     cdef const Shape *s = q.s
     cdef const tf_gemm_kind *kind = s.kind
-    cdef int64_t nr = kind.nr, item = kind.itemsize, first = t * nr, some = min(nr, s.groups - first), i, o, r
-    cdef int64_t per = s.places, n, size = tf_itemsize[s.dtype], bytes = (q.plane + per) * nr * item + per * 24
+    cdef int64_t nr = kind.nr, item = kind.itemsize, first = t * nr
+    cdef int64_t some = min(nr, s.groups - first), i, o, r
+    cdef int64_t per = s.places, n, size = tf_itemsize[s.dtype]
+    cdef int64_t bytes = (q.plane + per) * nr * item + per * 24
     cdef char *room = <char *>scratch_push(bytes)
     cdef char *x = room
     cdef char *g = x + q.plane * nr * item
@@ -393,10 +410,12 @@ cdef void channel_task(int64_t t, void *ctx) noexcept nogil:
         for o in range(s.og):
             d = g
             for r in range(n):
-                kind.pack(s.dtype, q.g + ((first * s.og + o) * q.g_row + at[r]) * size, s.og * q.g_row, q.g_step, some,
+                kind.pack(s.dtype, q.g + ((first * s.og + o) * q.g_row + at[r]) * size,
+                          s.og * q.g_row, q.g_step, some,
                           src[2 * r + 1], d, 1)
                 d += src[2 * r + 1] * nr * item
-            kind.channelwise(g, x, q.off, s.taps, src, n, q.lanes + (t * s.og + o) * s.taps * nr * item)
+            kind.channelwise(g, x, q.off, s.taps, src, n,
+                             q.lanes + (t * s.og + o) * s.taps * nr * item)
     scratch_pop(bytes)
 
 
@@ -408,7 +427,8 @@ cdef void channels_out(const WeightGrad *q) noexcept nogil:
     for g in range(s.groups):
         for o in range(s.og):
             for k in range(s.taps):
-                memcpy(to, q.lanes + (((g // nr * s.og + o) * s.taps + k) * nr + g % nr) * item, item)
+                memcpy(to, q.lanes + (((g // nr * s.og + o) * s.taps + k) * nr + g % nr) * item,
+                       item)
                 to += item
 
 
@@ -425,10 +445,12 @@ cdef int weight_groups(WeightGrad *q) noexcept nogil:
     cdef int64_t g
     cdef int rc
     if q.lanes != NULL:
-        parallel_for((s.groups + s.kind.nr - 1) // s.kind.nr, 1.0 * s.o * s.taps * total(&q.places), channel_task, q)
+        parallel_for((s.groups + s.kind.nr - 1) // s.kind.nr, 1.0 * s.o * s.taps * total(&q.places),
+                     channel_task, q)
         return TF_ENOMEM if q.failed else TF_OK
     if s.groups >= 4:
-        parallel_for(s.groups, s.kind.fma_ns * s.o * s.cg * s.taps * total(&q.places), weight_task, q)
+        parallel_for(s.groups, s.kind.fma_ns * s.o * s.cg * s.taps * total(&q.places), weight_task,
+                     q)
         return TF_ENOMEM if q.failed else TF_OK
     for g in range(s.groups):
         rc = weight_group(q, g, False)
@@ -459,16 +481,19 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     return weight_chunks(&q, g, x, w, &f, call)
 
 
-cdef int weight_chunks(WeightGrad *q, const tf_view *g, const tf_view *x, tf_view *w, const Phases *f,
+cdef int weight_chunks(WeightGrad *q, const tf_view *g, const tf_view *x, tf_view *w,
+                       const Phases *f,
                        tf_call *call) noexcept nogil:
     """gw in chunks of images: each goes on where the last one stopped."""
     cdef const Shape *s = q.s
-    cdef int64_t images = chunk_of(s.n, s.c * f.plane), item = s.kind.itemsize, i, cols = s.cg * s.taps
+    cdef int64_t images = chunk_of(s.n, s.c * f.plane), item = s.kind.itemsize, i
+    cdef int64_t cols = s.cg * s.taps
     cdef int64_t *off
     cdef Copy copy
     cdef Room r
     cdef int rc = TF_OK
-    if enter(&r, cols * 8 + (0 if s.own else w.size * item) + lane_bytes(s) + (images * s.c * f.plane + SLACK) * item,
+    if enter(&r, cols * 8 + (0 if s.own else w.size * item) + lane_bytes(s)
+             + (images * s.c * f.plane + SLACK) * item,
              call):
         return TF_ENOMEM
     q.off = off = <int64_t *>carve(&r.next, cols * 8)

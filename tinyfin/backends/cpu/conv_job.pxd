@@ -48,7 +48,8 @@ cdef inline char *carve(char **room, int64_t bytes) noexcept nogil:
 cdef int run_job(Job *q) noexcept nogil
 cdef int64_t panel_bytes(const Job *q) noexcept nogil
 cdef bint by_lines(const Shape *s, int64_t m, int64_t n) noexcept nogil
-cdef void copy_of(Copy *c, const Shape *s, const Phases *f, const tf_view *x, char *to) noexcept nogil
+cdef void copy_of(Copy *c, const Shape *s, const Phases *f, const tf_view *x,
+                  char *to) noexcept nogil
 cdef void copy_images(Copy *c, int64_t first, int64_t images) noexcept nogil
 cdef int64_t chunk_of(int64_t images, int64_t each) noexcept nogil
 cdef void spread(const tf_view *v, const Shape *s, char *to) noexcept nogil

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
+from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 
@@ -39,7 +40,8 @@ cdef void group_of(const Job *q, int64_t g, Group *one) noexcept nogil:
     one.bias = q.bias + g * q.m * item if q.bias != NULL else NULL
 
 
-cdef void pack_w(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+cdef void pack_w(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                 void *dst) noexcept nogil:
     """Rows of w as panels of A."""
     cdef const Group *one = <const Group *>p.owner
     cdef const Job *q = one.q
@@ -49,12 +51,14 @@ cdef void pack_w(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_
         p.kind.pack(q.w_dtype, w + k0 * tf_itemsize[q.w_dtype], q.w_step, 1, count, k, dst, 0)
         return
     while done < count:
-        p.kind.pack_at(w + done * q.w_step * p.kind.itemsize, q.w_step, q.w_off + k0, min(mr, count - done), k,
+        p.kind.pack_at(w + done * q.w_step * p.kind.itemsize, q.w_step, q.w_off + k0,
+                       min(mr, count - done), k,
                        <char *>dst + done * k * p.kind.itemsize)
         done += mr
 
 
-cdef void pack_columns(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+cdef void pack_columns(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                       void *dst) noexcept nogil:
     """Columns as panels of B."""
     cdef const Group *one = <const Group *>p.owner
     cdef int64_t src[2 * RUNS]
@@ -63,11 +67,13 @@ cdef void pack_columns(const gemm *p, int64_t first, int64_t count, int64_t k0, 
     cdef int n
     while done < count:
         n = runs_of(&one.q.cols, first + done, min(nr, count - done), src, places)
-        p.kind.pack_runs(one.src, one.q.off + k0, k, src, n, <char *>dst + done * k * p.kind.itemsize)
+        p.kind.pack_runs(one.src, one.q.off + k0, k, src, n,
+                         <char *>dst + done * k * p.kind.itemsize)
         done += nr
 
 
-cdef void store(const Group *one, int64_t i, int64_t rows, const int64_t *runs, const int64_t *places, int n,
+cdef void store(const Group *one, int64_t i, int64_t rows, const int64_t *runs,
+                const int64_t *places, int n,
                 const void *acc, int64_t ld) noexcept nogil:
     """Rows of a tile, whose columns are n runs: bias, then the result's dtype and places."""
     cdef const Job *q = one.q
@@ -78,7 +84,8 @@ cdef void store(const Group *one, int64_t i, int64_t rows, const int64_t *runs, 
     q.s.kind.put(&to, acc, ld, rows, runs, places, n)
 
 
-cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc, int64_t ld) noexcept nogil:
+cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
+                 int64_t ld) noexcept nogil:
     cdef const Group *one = <const Group *>p.owner
     cdef int64_t src[2 * RUNS]
     cdef int64_t dst[RUNS]
@@ -119,7 +126,8 @@ cdef void panel_task(int64_t g, void *ctx) noexcept nogil:
     pack_w(&p, 0, q.m, 0, q.k, q.panels + g * panel_bytes(q))
 
 
-cdef void one_line(const Group *one, const char *panels, const int64_t *src, int64_t dst) noexcept nogil:
+cdef void one_line(const Group *one, const char *panels, const int64_t *src,
+                   int64_t dst) noexcept nogil:
     """All rows of a run of columns whose results need a dtype, a bias or places apart."""
     cdef const Job *q = one.q
     cdef const tf_gemm_kind *kind = q.s.kind
@@ -131,7 +139,8 @@ cdef void one_line(const Group *one, const char *panels, const int64_t *src, int
         run[1], place = min(kind.nr, src[1] - at), dst + at * q.cols.dst[3]
         i = 0
         while i < q.m:
-            kind.tile_at(q.k, panels + i * q.k * item, one.src + (src[0] + at) * item, q.off, acc, kind.nr,
+            kind.tile_at(q.k, panels + i * q.k * item, one.src + (src[0] + at) * item, q.off, acc,
+                         kind.nr,
                          <int>min(kind.mr, q.m - i), <int>run[1], 0)
             store(one, i, min(kind.mr, q.m - i), run, &place, 1, acc, kind.nr)
             i += kind.mr
@@ -142,8 +151,10 @@ cdef void line_task(int64_t t, void *ctx) noexcept nogil:
     """Some lines of one group, as many at once as lie evenly spaced."""
     cdef const Job *q = <const Job *>ctx
     cdef const Columns *c = &q.cols
-    cdef int64_t all = c.count[0] * c.count[1] * c.count[2], parts = (all + q.lines - 1) // q.lines, n = c.count[3]
-    cdef int64_t g = t // parts, i = t % parts * q.lines, stop = min(i + q.lines, all), some, item = q.s.kind.itemsize
+    cdef int64_t all = c.count[0] * c.count[1] * c.count[2], parts = (all + q.lines - 1) // q.lines
+    cdef int64_t n = c.count[3]
+    cdef int64_t g = t // parts, i = t % parts * q.lines, stop = min(i + q.lines, all), some
+    cdef int64_t item = q.s.kind.itemsize
     cdef bint direct = q.s.own and c.dst[3] == 1 and q.bias == NULL
     cdef const char *panels = q.panels + g * panel_bytes(q)
     cdef int64_t src[2]
@@ -154,7 +165,8 @@ cdef void line_task(int64_t t, void *ctx) noexcept nogil:
         some = min(stop - i, c.count[2] - i % c.count[2]) if direct else 1
         runs_of(c, i * n, n, src, &dst)
         if direct:
-            q.s.kind.lines(q.k, panels, q.m, one.src + src[0] * item, q.off, n, some, c.src[2], one.y + dst * item,
+            q.s.kind.lines(q.k, panels, q.m, one.src + src[0] * item, q.off, n, some, c.src[2],
+                           one.y + dst * item,
                            q.y_row, c.dst[2])
         else:
             one_line(&one, panels, src, dst)
@@ -174,7 +186,8 @@ cdef bint by_points(const Job *q) noexcept nogil:
     return q.w_off != NULL and q.w_step == 1 and q.m >= q.s.kind.nr and total(&q.cols) <= 3 * q.s.kind.mr
 
 
-cdef void point_rows(const Group *one, const char *panels, int64_t points, int64_t c, int64_t stop, char *acc) noexcept nogil:
+cdef void point_rows(const Group *one, const char *panels, int64_t points, int64_t c, int64_t stop,
+                     char *acc) noexcept nogil:
     """Accumulators [points][POINT_ROWS] of channels c to stop: w is read in blocks of the chain."""
     cdef const Job *q = one.q
     cdef const tf_gemm_kind *kind = q.s.kind
@@ -185,8 +198,10 @@ cdef void point_rows(const Group *one, const char *panels, int64_t points, int64
         while j < stop:
             i = 0
             while i < points:
-                kind.tile_far(k, q.k - k0 - k, panels + (i * q.k + k0 * mr) * item, one.w + j * item, q.w_off + k0,
-                              acc + (i * POINT_ROWS + j - c) * item, POINT_ROWS, <int>min(mr, points - i),
+                kind.tile_far(k, q.k - k0 - k, panels + (i * q.k + k0 * mr) * item,
+                              one.w + j * item, q.w_off + k0,
+                              acc + (i * POINT_ROWS + j - c) * item, POINT_ROWS, <int>min(mr,
+                                                                                          points - i),
                               <int>min(nr, stop - j), k0 > 0)
                 i += mr
             j += nr
@@ -197,8 +212,10 @@ cdef void point_task(int64_t t, void *ctx) noexcept nogil:
     """The points of one group, for some channels."""
     cdef Job *q = <Job *>ctx
     cdef const tf_gemm_kind *kind = q.s.kind
-    cdef int64_t strips = (q.m + POINT_ROWS - 1) // POINT_ROWS, mr = kind.mr, item = kind.itemsize, i
-    cdef int64_t points = total(&q.cols), rows = (points + mr - 1) // mr * mr, bytes = rows * (q.k + POINT_ROWS) * item
+    cdef int64_t strips = (q.m + POINT_ROWS - 1) // POINT_ROWS, mr = kind.mr, item = kind.itemsize
+    cdef int64_t i
+    cdef int64_t points = total(&q.cols), rows = (points + mr - 1) // mr * mr
+    cdef int64_t bytes = rows * (q.k + POINT_ROWS) * item
     cdef int64_t c = t % strips * POINT_ROWS, stop = min(c + POINT_ROWS, q.m)
     cdef int64_t src[2 * RUNS]
     cdef int64_t at[RUNS]
@@ -214,7 +231,8 @@ cdef void point_task(int64_t t, void *ctx) noexcept nogil:
         runs_of(&q.cols, i, 1, src, &dst[i])
         at[i] = src[0]
     for i in range(rows // mr):
-        kind.pack_points(one.src, at + i * mr, q.off, min(mr, points - i * mr), q.k, panels + i * mr * q.k * item)
+        kind.pack_points(one.src, at + i * mr, q.off, min(mr, points - i * mr), q.k,
+                         panels + i * mr * q.k * item)
     point_rows(&one, panels, points, c, stop, acc)
     for i in range(points):
         kind.narrow(q.s.dtype, acc + i * POINT_ROWS * item, stop - c,
@@ -251,7 +269,8 @@ cdef int run_job(Job *q) noexcept nogil:
 
 cdef void copy_task(int64_t t, void *ctx) noexcept nogil:
     cdef const Copy *c = <const Copy *>ctx
-    cdef const char *x = c.x + ((c.first + t // c.channels) * c.xs[0] + t % c.channels * c.xs[1]) * tf_itemsize[c.s.dtype]
+    cdef const char *x = c.x + ((c.first + t // c.channels) * c.xs[0] + t % c.channels
+                                * c.xs[1]) * tf_itemsize[c.s.dtype]
     fill_plane(c.s, c.f, x, &c.xs[2], c.to + t * c.f.plane * c.s.kind.itemsize)
 
 
@@ -260,7 +279,8 @@ cdef void copy_images(Copy *c, int64_t first, int64_t images) noexcept nogil:
     parallel_for(images * c.channels, 0.5 * images * c.channels * c.f.plane, copy_task, c)
 
 
-cdef void copy_of(Copy *c, const Shape *s, const Phases *f, const tf_view *x, char *to) noexcept nogil:
+cdef void copy_of(Copy *c, const Shape *s, const Phases *f, const tf_view *x,
+                  char *to) noexcept nogil:
     c.s, c.f, c.x, c.channels, c.to = s, f, x.data, x.shape[1], to
     c.xs[0], c.xs[1] = x.strides[0], x.strides[1]
     three(&x.strides[2], x.ndim - 2, 0, &c.xs[2])

@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from tinyfin.backends.cpu.gemm cimport gemm_kind
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.core.abi cimport *
 
 
@@ -33,17 +34,6 @@ cdef struct Columns:
     int64_t base                      # of the first column in the result
 
 
-cdef inline void three(const int64_t *values, int nd, int64_t fill, int64_t *to) noexcept nogil:
-    """nd values as the last of three."""
-    cdef int i
-    for i in range(3):
-        to[i] = values[i - (3 - nd)] if i >= 3 - nd else fill
-
-
-cdef inline int64_t volume(const int64_t *v) noexcept nogil:
-    return v[0] * v[1] * v[2]
-
-
 cdef inline void describe(Shape *s, int nd, int dtype, const int64_t *size, const int64_t *kernel,
                           const int64_t *out, const tf_attrs *at) noexcept nogil:
     """Spatial sizes, and the attributes stride, padding, dilation, groups."""
@@ -61,11 +51,6 @@ cdef inline void describe(Shape *s, int nd, int dtype, const int64_t *size, cons
 
 cdef inline void channels(Shape *s, int64_t n, int64_t c, int64_t o) noexcept nogil:
     s.n, s.c, s.o, s.cg, s.og = n, c, o, c // s.groups, o // s.groups
-
-
-cdef inline void dense_steps(const int64_t *size, int64_t *to) noexcept nogil:
-    """Row-major steps of three sizes."""
-    to[0], to[1], to[2] = size[1] * size[2], size[2], 1
 
 
 cdef inline void columns(Columns *c, const int64_t *count, const int64_t *src) noexcept nogil:
@@ -86,7 +71,8 @@ cdef inline int64_t total(const Columns *c) noexcept nogil:
     return c.count[0] * c.count[1] * c.count[2] * c.count[3]
 
 
-cdef inline int runs_of(const Columns *c, int64_t j, int64_t n, int64_t *src, int64_t *dst) noexcept nogil:
+cdef inline int runs_of(const Columns *c, int64_t j, int64_t n, int64_t *src,
+                        int64_t *dst) noexcept nogil:
     """Columns j to j + n as runs: (start, length) pairs in the source, starts in the result."""
     cdef int64_t t3 = j % c.count[3], t2, t1, t0, some
     cdef int r = 0
@@ -155,18 +141,21 @@ cdef inline int64_t tap_offset(const Shape *s, const Phases *f, int64_t tap) noe
     return phase * volume(f.size) + at
 
 
-cdef inline void fill_row(const Shape *s, const Phases *f, int64_t phase, const char *x, int64_t step,
+cdef inline void fill_row(const Shape *s, const Phases *f, int64_t phase, const char *x,
+                          int64_t step,
                           char *to) noexcept nogil:
     """One row of a phase: zeros where it lies outside x."""
     cdef int64_t shift = phase * f.gap[2] - s.pad[2], first = 0, last
     if shift < 0:
         first = min((-shift + s.stride[2] - 1) // s.stride[2], f.size[2])
     last = max(first, min(f.size[2], (s.size[2] - shift + s.stride[2] - 1) // s.stride[2]))
-    s.kind.fill(s.dtype, x + (first * s.stride[2] + shift) * step * tf_itemsize[s.dtype], s.stride[2] * step,
+    s.kind.fill(s.dtype, x + (first * s.stride[2] + shift) * step * tf_itemsize[s.dtype],
+                s.stride[2] * step,
                 first, last - first, f.size[2] - last, to)
 
 
-cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs, char *to) noexcept nogil:
+cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
+                            char *to) noexcept nogil:
     """The copy of one plane of x, whose strides are xs."""
     cdef int64_t p0, p1, p2, q0, q1, i0, i1, row = f.size[2] * s.kind.itemsize
     for p0 in range(f.used[0]):
@@ -177,7 +166,8 @@ cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, cons
                     for q1 in range(f.size[1]):
                         i1 = q1 * s.stride[1] + p1 * f.gap[1] - s.pad[1]
                         if 0 <= i0 < s.size[0] and 0 <= i1 < s.size[1]:
-                            fill_row(s, f, p2, x + (i0 * xs[0] + i1 * xs[1]) * tf_itemsize[s.dtype], xs[2], to)
+                            fill_row(s, f, p2, x + (i0 * xs[0] + i1 * xs[1]) * tf_itemsize[s.dtype],
+                                     xs[2], to)
                         else:
                             memset(to, 0, row)
                         to += row

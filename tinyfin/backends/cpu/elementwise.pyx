@@ -3,7 +3,7 @@
 Operands that are not dense, or not of the computing dtype, pass through blocks in L1.
 """
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.threads cimport parallel_for
@@ -37,6 +37,7 @@ cdef enum:
     CHUNK = 1 << 15     # elements of one task
     SHORT = 48          # inner axes below this are gathered across rows
 
+cdef const char *ZERO = b"\0\0\0\0\0\0\0\0"
 cdef int LOG2[9]
 LOG2[1], LOG2[2], LOG2[4], LOG2[8] = 0, 1, 2, 3
 
@@ -55,6 +56,8 @@ ctypedef struct Job:
 
 
 cdef tf_loop find_loop(size_t number, int compute) noexcept nogil:
+    """The row's loop; bit 16 of its number says that the row divides by its second argument."""
+    number &= 0xffff
     if compute == TF_F32 or compute == TF_F16 or compute == TF_BF16:
         return F32[number][TF_F32]
     if compute == TF_F64:
@@ -75,6 +78,8 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         return TF_EUNSUPPORTED
     if out.size == 0:
         return TF_OK
+    if compute < TF_F16 and <size_t>call.ctx >> 16 and has_zero(inputs[1], compute):
+        return TF_EZERODIV
     if compute == TF_F16 or compute == TF_BF16:
         compute = TF_F32
     job.loop_out = TF_BOOL if out.dtype == TF_BOOL else compute
@@ -217,6 +222,36 @@ cdef const void *fetch(Job *job, Operand *o, const int64_t *index, int64_t run, 
     if o.dtype != job.compute:
         C.cast[o.dtype][job.compute](dst, work, run)
     return work
+
+
+cdef bint has_zero(const tf_view *v, int compute) noexcept nogil:
+    """Whether an element is 0 in the (integer) computing dtype."""
+    cdef int64_t index[8]
+    cdef char raw[BLOCK * 8]
+    cdef char work[BLOCK * 8]
+    cdef char *filled = NULL
+    cdef const char *p
+    cdef const tf_view *views[1]
+    cdef int64_t pos = 0, run, i
+    cdef int item = tf_itemsize[compute]
+    cdef Job job
+    views[0] = v
+    job.compute = job.loop_out = compute
+    prepare(&job, views, 1, v)
+    memset(index, 0, sizeof(index))
+    while pos < job.size:
+        run = job.shape[job.ndim - 1] - index[job.ndim - 1]
+        if run > BLOCK or (job.shape[job.ndim - 1] < SHORT and job.ndim > 1):
+            run = BLOCK
+        if run > job.size - pos:
+            run = job.size - pos
+        p = <const char *>fetch(&job, &job.ops[1], index, run, raw, work, &filled)
+        for i in range(run):
+            if memcmp(p + i * item, ZERO, item) == 0:
+                return True
+        pos += run
+        advance(&job, index, run)
+    return False
 
 
 cdef void fill(Operand *o, int compute, const char *p, char *work, int64_t n) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Five loops around the tile, for everything that is a matrix product: matmul, linear, convolutions."""
+"""Five loops around the tile, for all that is a matrix product: matmul, linear, convolutions."""
 from libc.stdint cimport int64_t
 
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
@@ -7,7 +7,8 @@ from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 ctypedef void (*gemm_pack)(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                            void *dst) noexcept nogil
 # takes rows x cols finished accumulators of C[i:, j:] from acc, whose rows are ld elements apart
-ctypedef void (*gemm_finish)(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
+ctypedef void (*gemm_finish)(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols,
+                             void *acc,
                              int64_t ld) noexcept nogil
 
 cdef struct gemm:
@@ -15,7 +16,7 @@ cdef struct gemm:
     int64_t m, n, k
     gemm_pack pack_a, pack_b
     gemm_finish finish          # may be NULL where c is given
-    char *c                     # accumulators live here, or, where NULL, in scratch until they are finished
+    char *c                     # where accumulators live; NULL: in scratch until they are finished
     int64_t ldc
     bint resume                 # c holds accumulators whose chains go on
     const void *owner           # for the callbacks
@@ -26,6 +27,8 @@ cdef struct gemm:
     int dtype
 
 cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil
-cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil
-cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil
+cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                    void *dst) noexcept nogil
+cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                    void *dst) noexcept nogil
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil

@@ -1,4 +1,4 @@
-"""Five loops around the tile: packed blocks, tasks of fixed size, accumulators that outlive a block.
+"""Five loops around the tile: packed blocks, tasks of fixed size, accumulators that outlive blocks.
 
 C is cut into areas, k into blocks; for each, panels of A and B are packed side by side and tiles of
 C continue their chains. The order of tasks and the sizes of blocks never show in a result.
@@ -40,12 +40,16 @@ cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
 
 
-cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
-    p.kind.pack(p.dtype, p.a + (first * p.ar + k0 * p.ac) * tf_itemsize[p.dtype], p.ar, p.ac, count, k, dst, 0)
+cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                    void *dst) noexcept nogil:
+    p.kind.pack(p.dtype, p.a + (first * p.ar + k0 * p.ac) * tf_itemsize[p.dtype], p.ar, p.ac, count,
+                k, dst, 0)
 
 
-cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
-    p.kind.pack(p.dtype, p.b + (first * p.bc + k0 * p.br) * tf_itemsize[p.dtype], p.bc, p.br, count, k, dst, 1)
+cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                    void *dst) noexcept nogil:
+    p.kind.pack(p.dtype, p.b + (first * p.bc + k0 * p.br) * tf_itemsize[p.dtype], p.bc, p.br, count,
+                k, dst, 1)
 
 
 cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:
@@ -71,8 +75,9 @@ cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
         panels(s, 1, t * s.cols, min((t + 1) * s.cols, s.n), s.b + t * s.cols * depth)
 
 
-cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_t col, int64_t stop) noexcept nogil:
-    """Tiles of `rows` rows from row i of the area, over columns col to stop; b holds their panels."""
+cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_t col,
+                   int64_t stop) noexcept nogil:
+    """Tiles of `rows` rows from row i of the area, columns col to stop; b holds their panels."""
     cdef const gemm *p = s.p
     cdef const tf_gemm_kind *kind = p.kind
     cdef int64_t nr = kind.nr, item = kind.itemsize, ld, cols
@@ -97,7 +102,7 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
 
 
 cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
-    """One strip of columns, or its part of one task's rows: strips lead, so that B stays in cache."""
+    """One strip of columns, or its part of one task's rows; strips lead, so B stays in cache."""
     cdef Area *s = <Area *>ctx
     cdef int64_t strip = t if s.own else t // s.tiles, row = 0 if s.own else t % s.tiles * s.rows
     cdef int64_t last = s.m if s.own else min(row + s.rows, s.m), mr = s.p.kind.mr
@@ -138,7 +143,8 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
     while True:
         s.k = min(depth, p.k - s.k0)
         s.first, s.last = s.k0 == 0 and not p.resume, s.k0 + s.k >= p.k
-        for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)), pack_task, s, alone)
+        for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)),
+                 pack_task, s, alone)
         for_each(tasks, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
         s.k0 += s.k
         if s.last:
@@ -150,7 +156,8 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef const tf_gemm_kind *kind = p.kind
     cdef Area s
     cdef int64_t depth = up(p.k, max(up(p.k, kind.kc), 1)), item = kind.itemsize
-    cdef int64_t m = min(up(p.m, kind.mr), AREA_ROWS // kind.mr) * kind.mr, n = min(up(p.n, kind.nr) * kind.nr, AREA_COLS)
+    cdef int64_t m = min(up(p.m, kind.mr), AREA_ROWS // kind.mr) * kind.mr
+    cdef int64_t n = min(up(p.n, kind.nr) * kind.nr, AREA_COLS)
     cdef int64_t a_bytes, b_bytes, c_bytes
     cdef char *room
     s.p, s.failed = p, 0

@@ -1,7 +1,8 @@
 /* Template: what convolutions need beside tiles, for one accumulator type; follows gemm_pack.h. */
 
 /* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other */
-static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count, void *dst) {
+static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
+                            int count, void *dst) {
   const T *end = (T *)dst + k * NR;
   for (int64_t q = 0; q < k; q++) {
     const T *s = (const T *)src + off[q];
@@ -20,7 +21,8 @@ static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, cons
 }
 
 /* A of an input gradient: element (i, q) at src + i * is + off[q] */
-static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k, void *dst) {
+static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k,
+                          void *dst) {
   T *d = dst;
   for (int64_t q = 0; q < k; q++, d += MR) {
     const T *s = (const T *)src + off[q];
@@ -34,7 +36,8 @@ static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64
 }
 
 /* A of a few columns: element (i, q) at src + at[i] + off[q] */
-static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count, int64_t k, void *dst) {
+static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count,
+                              int64_t k, void *dst) {
   T *d = dst;
   for (int64_t q = 0; q < k; q++, d += MR) {
     const T *s = (const T *)src + off[q];
@@ -43,7 +46,8 @@ static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t 
 }
 
 /* a row of a padded copy */
-static void NAME(fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after, void *dst) {
+static void NAME(fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n,
+                       int64_t after, void *dst) {
   T *d = dst;
   for (int64_t i = 0; i < before; i++) d[i] = 0;
   NAME(widen)(dtype, src, stride, n, d + before);
@@ -51,7 +55,8 @@ static void NAME(fill)(int dtype, const void *src, int64_t stride, int64_t befor
 }
 
 /* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
-static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
+static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows,
+                      const int64_t *runs,
                       const int64_t *places, int n) {
   const int64_t size = tf_itemsize[p->dtype];
   for (int64_t r = 0; r < rows; r++) {
@@ -79,7 +84,8 @@ static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows
 }
 
 /* tile_at for a B that lies far away, in no order that a prefetcher sees; off goes on for `more` */
-static void NAME(tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off, void *c,
+static void NAME(tile_far)(int64_t k, int64_t more, const void *a, const void *b,
+                           const int64_t *off, void *c,
                            int64_t ldc, int rows, int cols, int load) {
   enum { STEP = 32 };
   for (int64_t q = 0; q == 0 || q < k; q += STEP) {
@@ -87,12 +93,14 @@ static void NAME(tile_far)(int64_t k, int64_t more, const void *a, const void *b
       __builtin_prefetch((const T *)b + off[i]);
       __builtin_prefetch((const T *)b + off[i] + cols - 1);
     }
-    NAME(tile_at)(k - q < STEP ? k - q : STEP, (const T *)a + q * MR, b, off + q, c, ldc, rows, cols, load || q);
+    NAME(tile_at)(k - q < STEP ? k - q : STEP, (const T *)a + q * MR, b, off + q, c, ldc, rows,
+                  cols, load || q);
   }
 }
 
 /* lines of n columns, read from the source itself; y has unit stride */
-static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off, int64_t n,
+static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src,
+                        const int64_t *off, int64_t n,
                         int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step) {
   for (int64_t t = 0; t < count; t++) {
     const T *s = (const T *)src + t * src_step;
@@ -107,7 +115,8 @@ static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *sr
 }
 
 /* some taps of the gradient of w, each lane a channel of its own */
-TF_INLINE void NAME(taps)(const int taps, const T *g, const T *x, const int64_t *off, const int64_t *runs, int64_t n,
+TF_INLINE void NAME(taps)(const int taps, const T *g, const T *x, const int64_t *off,
+                          const int64_t *runs, int64_t n,
                           T *out) {
   V acc[9];
   TF_EACH16(t, taps) acc[t] = LOAD(out + t * NR);
@@ -121,7 +130,8 @@ TF_INLINE void NAME(taps)(const int taps, const T *g, const T *x, const int64_t 
   TF_EACH16(t, taps) STORE(out + t * NR, acc[t]);
 }
 
-static void NAME(channelwise)(const void *g_, const void *x_, const int64_t *off, int64_t taps, const int64_t *runs,
+static void NAME(channelwise)(const void *g_, const void *x_, const int64_t *off, int64_t taps,
+                              const int64_t *runs,
                               int64_t n, void *acc_) {
   for (int h = 0; h < NR; h += L) {
     const T *g = (const T *)g_ + h, *x = (const T *)x_ + h;

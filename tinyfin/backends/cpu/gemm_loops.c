@@ -24,19 +24,19 @@
 #endif
 
 /* ---- elements of a dtype as accumulators and back */
-#define RUN(S, FROM)                                                                  \
-  {                                                                                   \
-    const S *s = src;                                                                 \
-    if (stride == 1) for (int64_t i = 0; i < n; i++) { S x = s[i]; d[i] = FROM; }      \
-    else for (int64_t i = 0; i < n; i++) { S x = s[i * stride]; d[i] = FROM; }         \
-    return;                                                                           \
+#define RUN(S, FROM)                                                                              \
+  {                                                                                               \
+    const S *s = src;                                                                             \
+    if (stride == 1) for (int64_t i = 0; i < n; i++) { S x = s[i]; d[i] = FROM; }                 \
+    else for (int64_t i = 0; i < n; i++) { S x = s[i * stride]; d[i] = FROM; }                    \
+    return;                                                                                       \
   }
-#define BACK(D, INTO)                                                                 \
-  {                                                                                   \
-    D *d = dst;                                                                       \
-    if (stride == 1) for (int64_t i = 0; i < n; i++) { d[i] = INTO; }                  \
-    else for (int64_t i = 0; i < n; i++) { d[i * stride] = INTO; }                     \
-    return;                                                                           \
+#define BACK(D, INTO)                                                                             \
+  {                                                                                               \
+    D *d = dst;                                                                                   \
+    if (stride == 1) for (int64_t i = 0; i < n; i++) { d[i] = INTO; }                             \
+    else for (int64_t i = 0; i < n; i++) { d[i * stride] = INTO; }                                \
+    return;                                                                                       \
   }
 
 static void widen_float(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
@@ -142,13 +142,13 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #undef MR
 
 #define AT(x, T) TF_JOIN(x, T)
-#define KIND(T, mr, kc, mc, nc, ns, ...)                                                            \
-  {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,                 \
-   AT(tile_packed, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),   \
+#define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
+  {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
+   AT(tile_packed, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
    AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
-#define REAL(T, kc, mc, nc, ns)                                                                     \
+#define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
-       AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                   \
+       AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \
        AT(channelwise, T))
 #define INT(T, kc, mc, nc, ns) KIND(T, MR_INT, kc, mc, nc, ns, 0)
 

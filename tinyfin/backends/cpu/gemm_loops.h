@@ -1,7 +1,7 @@
 /* Inner loops of matrix products and convolutions: one tile, one panel, one run of elements.
 
    Every element of a product is one chain acc = fma(a[i,k], b[k,j], acc) for rising k, from 0 or
-   from what C holds. No loop here splits or reorders a chain, so tile sizes are a matter of speed. */
+   from what C holds. No loop here splits or reorders a chain: tile sizes are a matter of speed. */
 #ifndef TF_GEMM_LOOPS_H
 #define TF_GEMM_LOOPS_H
 #include <stdint.h>
@@ -36,7 +36,8 @@ typedef struct {
   int32_t lanes, itemsize;
   double fma_ns;      /* time of one multiply-add in a full tile, for work splitting */
   /* c[rows, cols] from packed panels */
-  void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols, int load);
+  void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
+               int load);
   /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
   /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */
@@ -44,10 +45,12 @@ typedef struct {
   void (*row_t)(const tf_product *p);
   /* panels[][k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B;
      count rows of A or columns of B fill as many panels as they need */
-  void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side);
+  void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k,
+               void *dst, int side);
   /* one panel[k][width] from runs of accumulators, rows[i][0:k]; count <= width. `beyond`: rows may
      be read up to a vector past their end */
-  void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side, int beyond);
+  void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side,
+                    int beyond);
   /* elements of a dtype to accumulators and back; strides in elements, accumulators dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);
   void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride);
@@ -59,24 +62,31 @@ typedef struct {
   void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
                   int rows, int cols, int load);
   /* one panel of B: row q is the runs of src + off[q], joined */
-  void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count, void *dst);
+  void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count,
+                    void *dst);
   /* one panel of A: element (i, q) at src + i * is + off[q] */
-  void (*pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k, void *dst);
+  void (*pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k,
+                  void *dst);
   /* one panel of A: element (i, q) at src + at[i] + off[q]; nothing is written past count */
-  void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count, int64_t k, void *dst);
+  void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count,
+                      int64_t k, void *dst);
   /* zeros, n elements of a dtype, zeros */
-  void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after, void *dst);
+  void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after,
+               void *dst);
   /* a tile, whose columns are runs, to its places; acc is readable a vector past the tile */
   void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
               const int64_t *places, int n);
   /* tile_at for a B that is in no near cache; `more` entries of off follow */
-  void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off, void *c,
+  void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,
+                   void *c,
                    int64_t ldc, int rows, int cols, int load);
   /* m rows of `count` lines of n columns by tile_at; y holds accumulators with unit stride */
-  void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off, int64_t n,
+  void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off,
+                int64_t n,
                 int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step);
-  /* acc[tap][0:nr] += g[q][0:nr] * x[p + off[tap]][0:nr], where q counts the places p of all runs */
-  void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps, const int64_t *runs,
+  /* acc[tap][0:nr] += g[q][0:nr] * x[p + off[tap]][0:nr]; q counts the places p of all runs */
+  void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps,
+                      const int64_t *runs,
                       int64_t n, void *acc);
 } tf_gemm_kind;
 

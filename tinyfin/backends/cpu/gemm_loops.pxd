@@ -23,35 +23,46 @@ cdef extern from "gemm_loops.h" nogil:
     ctypedef struct tf_gemm_kind:
         int32_t mr, nr, kc, mc, nc, lanes, itemsize
         double fma_ns
-        void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
+        void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows,
+                     int cols,
                      int load) noexcept nogil
         void (*product)(const tf_product *p) noexcept nogil
         void (*rows_n)(const tf_product *p) noexcept nogil
         void (*row_t)(const tf_product *p) noexcept nogil
-        void (*pack)(int dtype, const void *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst,
+        void (*pack)(int dtype, const void *src, int64_t row, int64_t col, int64_t count, int64_t k,
+                     void *dst,
                      int side) noexcept nogil
         void (*pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side,
                           int beyond) noexcept nogil
-        void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst) noexcept nogil
-        void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) noexcept nogil
+        void (*widen)(int dtype, const void *src, int64_t stride, int64_t n,
+                      void *dst) noexcept nogil
+        void (*narrow)(int dtype, const void *acc, int64_t n, void *dst,
+                       int64_t stride) noexcept nogil
         void (*add)(void *acc, const void *bias, int64_t stride, int64_t n) noexcept nogil
-        void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
+        void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c,
+                        int64_t ldc,
                         int rows, int cols, int load) noexcept nogil
-        void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count,
+        void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
+                          int count,
                           void *dst) noexcept nogil
         void (*pack_at)(const void *src, int64_t row, const int64_t *off, int64_t count, int64_t k,
                         void *dst) noexcept nogil
-        void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count, int64_t k,
+        void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count,
+                            int64_t k,
                             void *dst) noexcept nogil
-        void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after,
+        void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n,
+                     int64_t after,
                      void *dst) noexcept nogil
         void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
                     const int64_t *places, int n) noexcept nogil
-        void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off, void *c,
+        void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,
+                         void *c,
                          int64_t ldc, int rows, int cols, int load) noexcept nogil
-        void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off, int64_t n,
+        void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off,
+                      int64_t n,
                       int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step) noexcept nogil
-        void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps, const int64_t *runs,
+        void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps,
+                            const int64_t *runs,
                             int64_t n, void *acc) noexcept nogil
 
     ctypedef struct tf_gemm_table:

@@ -2,7 +2,8 @@
 
 /* W values of each of k columns, from rows that are dense along k. A vector that is wider than
    what is left of a panel row spills into the next row, which is written after it. */
-TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, int64_t q, int64_t k, T *dst) {
+TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, int64_t q,
+                                 int64_t k, T *dst) {
   const int blocks = (W + L - 1) / L, spill = W % L;
   const int some = k - q < L ? (int)(k - q) : L;
   if (spill) {
@@ -15,7 +16,8 @@ TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, 
       TF_EACH16(h, blocks) {
         T *d = dst + (q + i) * W + h * L;
         if (i >= some) continue;
-        if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i], spill); /* nothing lies after the panel */
+        if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i],
+                                                    spill); /* nothing lies after the panel */
         else STORE(d, t[h][i]);
       }
     }
@@ -30,7 +32,8 @@ TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, 
 }
 
 /* `beyond`: rows may be read up to a vector past their end */
-TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t count, int64_t k, T *dst, int beyond) {
+TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t count, int64_t k,
+                                 T *dst, int beyond) {
   const T *p[2 * MR > NR ? 2 * MR : NR];
   int64_t q = 0;
   for (int i = 0; i < (W + L - 1) / L * L; i++) p[i] = rows[i < count ? i : count - 1];
@@ -39,12 +42,14 @@ TF_INLINE void NAME(pack_rows_w)(const int W, const T *const *rows, int64_t coun
     for (int i = 0; i < W; i++) dst[q * W + i] = p[i][q];
 }
 
-static void NAME(pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side, int beyond) {
+static void NAME(pack_rows)(const void *const *rows, int64_t count, int64_t k, void *dst, int side,
+                            int beyond) {
   if (side) NAME(pack_rows_w)(NR, (const T *const *)rows, count, k, dst, beyond);
   else NAME(pack_rows_w)(MR, (const T *const *)rows, count, k, dst, beyond);
 }
 
-TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks, int64_t count, int64_t k, T *dst) {
+TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks, int64_t count,
+                              int64_t k, T *dst) {
   if (ks == 1 && count > 1) {
     const T *rows[NR > MR ? NR : MR];
     for (int64_t i = 0; i < count; i++) rows[i] = src + i * is;
@@ -58,14 +63,17 @@ TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks,
 }
 
 /* rows of k that are dense along i: read in order, over all panels */
-TF_INLINE void NAME(pack_dense)(const int W, const T *src, int64_t ks, int64_t panels, int64_t k, T *dst) {
+TF_INLINE void NAME(pack_dense)(const int W, const T *src, int64_t ks, int64_t panels, int64_t k,
+                                T *dst) {
   for (int64_t q = 0; q < k; q++)
-    for (int64_t h = 0; h < panels; h++) memcpy(dst + (h * k + q) * W, src + q * ks + h * W, W * sizeof(T));
+    for (int64_t h = 0; h < panels; h++) memcpy(dst + (h * k + q) * W, src + q * ks + h * W,
+                                                W * sizeof(T));
 }
 
 enum { NAME(STRIP) = 64 }; /* columns widened at a time */
 
-static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks, int64_t count, int64_t k, T *dst,
+static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks, int64_t count,
+                             int64_t k, T *dst,
                              int side) {
   const int64_t size = tf_itemsize[dtype], w = side ? NR : MR;
   T strip[NR > MR ? NR : MR][NAME(STRIP)];
@@ -73,12 +81,14 @@ static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks,
   for (int64_t i = 0; i < count; i++) rows[i] = strip[i];
   for (int64_t q = 0; q < k; q += NAME(STRIP)) {
     int64_t some = k - q < NAME(STRIP) ? k - q : NAME(STRIP);
-    for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some, strip[i]);
+    for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some,
+                                                    strip[i]);
     NAME(pack_rows)(rows, count, some, dst + q * w, side, 0);
   }
 }
 
-static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst,
+static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k,
+                       void *dst,
                        int side) {
   const int64_t w = side ? NR : MR;
   const char *s = src;
@@ -108,13 +118,15 @@ static void NAME(product)(const tf_product *p) {
       panel = p->panel, br = NR;
     }
     for (int64_t i = 0; i < p->m; i += MR)
-      NAME(tile_direct)(p->k, a + i * p->ar, p->ar, p->ac, panel, br, (T *)p->c + i * p->ldc + j, p->ldc,
+      NAME(tile_direct)(p->k, a + i * p->ar, p->ar, p->ac, panel, br, (T *)p->c + i * p->ldc + j,
+                        p->ldc,
                         (int)(p->m - i < MR ? p->m - i : MR), cols, p->load);
   }
 }
 
 /* A few rows of B at a time pass over all of C, which stays in cache: B is read once, in order. */
-TF_INLINE void NAME(rows_onto)(const int rows, const int one, const tf_product *p, int64_t q, int load) {
+TF_INLINE void NAME(rows_onto)(const int rows, const int one, const tf_product *p, int64_t q,
+                               int load) {
   const T *a = (const T *)p->a + q * p->ac, *b = (const T *)p->b + q * p->br;
   V x[8] = {{0}};
   if (one) TF_EACH16(h, rows) x[h] = SPLAT(a[h * p->ac]);
@@ -139,6 +151,8 @@ TF_INLINE void NAME(rows_onto)(const int rows, const int one, const tf_product *
 
 static void NAME(rows_n)(const tf_product *p) {
   int64_t q = 0;
+  if (!p->k && !p->load)
+    for (int64_t i = 0; i < p->m; i++) memset((T *)p->c + i * p->ldc, 0, p->n * sizeof(T));
   for (; q + 8 <= p->k; q += 8) {
     if (p->m == 1) NAME(rows_onto)(8, 1, p, q, p->load || q);
     else NAME(rows_onto)(8, 0, p, q, p->load || q);
@@ -155,7 +169,8 @@ TF_INLINE V NAME(square)(const T *a, const T *const *cols, int64_t q, V acc) {
   return acc;
 }
 
-TF_INLINE void NAME(columns)(const int groups, const T *a, const T *const *cols, int64_t k, V *acc) {
+TF_INLINE void NAME(columns)(const int groups, const T *a, const T *const *cols, int64_t k,
+                             V *acc) {
   enum { LINE = 64 / sizeof(T) }; /* a cache line is used up before the next is taken */
   int64_t q = 0;
   for (; q + LINE <= k; q += LINE) {
@@ -174,7 +189,7 @@ TF_INLINE void NAME(columns)(const int groups, const T *a, const T *const *cols,
 }
 
 static void NAME(row_t)(const tf_product *p) {
-  enum { G = TF_VBYTES == 64 ? 1 : TF_VBYTES == 32 ? 2 : 4 }; /* more streams than 16 miss the cache more often */
+  enum { G = TF_VBYTES == 64 ? 1 : TF_VBYTES == 32 ? 2 : 4 }; /* 16 streams; more thrash L1 */
   const T *cols[G * L], *b = p->b;
   for (int64_t j = 0; j < p->n; j += G * L) {
     const int64_t left = p->n - j;
@@ -183,7 +198,8 @@ static void NAME(row_t)(const tf_product *p) {
     TF_EACH16(g, G) {
       const int64_t part = left - g * L;
       acc[g] = (V){0};
-      if (p->load && part > 0) acc[g] = part < L ? LOAD_PART(c + g * L, (int)part) : LOAD(c + g * L);
+      if (p->load && part > 0) acc[g] = part < L ? LOAD_PART(c + g * L,
+                                                             (int)part) : LOAD(c + g * L);
     }
     for (int i = 0; i < G * L; i++) cols[i] = b + (i < left ? j + i : p->n - 1) * p->bc;
     if (left > L) NAME(columns)(G, p->a, cols, p->k, acc);

@@ -13,7 +13,8 @@
 
 /* mr rows by nv vectors. Rows of A are reached as three offsets from every third row's pointer,
    which keeps the addresses in registers. `part`: the last vector of B and C has fewer lanes. */
-TF_INLINE void NAME(tile)(const int mr, const int nv, const int part, int64_t k, const T *a, int64_t ar,
+TF_INLINE void NAME(tile)(const int mr, const int nv, const int part, int64_t k, const T *a,
+                          int64_t ar,
                         int64_t ac, const T *b, int64_t br, const int64_t *off, T *c, int64_t ldc,
                         int cols, int load) {
   V acc[MR][NV], row[NV];
@@ -58,7 +59,8 @@ TF_INLINE void NAME(tile)(const int mr, const int nv, const int part, int64_t k,
 #define ROWS(X) X(1) X(2) X(3) X(4)
 #endif
 
-#define TILE_ARGS(m, nv, part) m, nv, part, k, (const T *)a, TILE_A, (const T *)b, TILE_B, (T *)c, ldc, cols, load
+#define TILE_ARGS(m, nv, part) \
+  m, nv, part, k, (const T *)a, TILE_A, (const T *)b, TILE_B, (T *)c, ldc, cols, load
 #define CASE_ONE(m) case m: NAME(tile)(TILE_ARGS(m, 1, 0)); break;
 #define CASE_ALL(m) case m: NAME(tile)(TILE_ARGS(m, NV, 0)); break;
 #define CASE_ONE_PART(m) case m: NAME(tile)(TILE_ARGS(m, 1, 1)); break;
@@ -66,14 +68,16 @@ TF_INLINE void NAME(tile)(const int mr, const int nv, const int part, int64_t k,
 
 #define TILE_A 1, MR
 #define TILE_B NR, 0
-static void NAME(tile_packed)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
+static void NAME(tile_packed)(int64_t k, const void *a, const void *b, void *c, int64_t ldc,
+                              int rows, int cols,
                             int load) {
   if (cols > NR - L) switch (rows) { ROWS(CASE_ALL) }
   else switch (rows) { ROWS(CASE_ONE) }
 }
 #undef TILE_B
 #define TILE_B 0, off
-static void NAME(tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c, int64_t ldc,
+static void NAME(tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c,
+                          int64_t ldc,
                         int rows, int cols, int load) {
   if (cols > NR - L) switch (rows) { ROWS(CASE_ALL) }
   else switch (rows) { ROWS(CASE_ONE) }
@@ -82,7 +86,8 @@ static void NAME(tile_at)(int64_t k, const void *a, const void *b, const int64_t
 #undef TILE_B
 #define TILE_A ar, ac
 #define TILE_B br, 0
-static void NAME(tile_direct)(int64_t k, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br, T *c,
+static void NAME(tile_direct)(int64_t k, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br,
+                              T *c,
                             int64_t ldc, int rows, int cols, int load) {
 #if TF_VBYTES < 64 /* masks cost nothing there */
   if (cols == NR) switch (rows) { ROWS(CASE_ALL) }

@@ -373,19 +373,27 @@ cdef int cross_entropy_grad(const tf_view *const *inputs, int n, tf_view *const 
     cdef Job s
     cdef int dim = start(&s, inputs[1], inputs[2], outputs[0], inputs[3], <int>at.i[0], at.i[1])
     cdef bint columns = s.l.n > 1 and (s.l.step[0] != 1 or s.l.step[2] != 1)
+    cdef size_t bytes = 2 * s.l.count * s.l.size
+    cdef char *buffer
     columns = columns or (s.l.n < SHORT and s.l.count >= 4)
     if s.l.n == 0 or s.l.count == 0:
         return TF_OK
     if check_labels(&s, dim, call):
         return TF_EINDEX
+    buffer = <char *>scratch_push(bytes)
+    if buffer == NULL:
+        call.detail[0] = bytes
+        return TF_ENOMEM
     s.cotangent, s.total = inputs[0], inputs[4]
-    s.shift, s.log = inputs[5].data, inputs[6].data
+    s.shift = <char *>dense_numbers(s.l.loops, inputs[5], s.wide, buffer)
+    s.log = <char *>dense_numbers(s.l.loops, inputs[6], s.wide, buffer + s.l.count * s.l.size)
     s.per = max(GRAIN // s.l.n, 1)
     if columns:
         s.per = max(s.per // GROUP, 1) * GROUP
     parallel_for((s.l.count + s.per - 1) // s.per,
                  s.l.count * (s.l.n * (1.0 if columns else 0.6) + 20),
                  ce_tiles if columns else ce_rows, &s)
+    scratch_pop(bytes)
     if s.refused:
         call.detail[0] = s.refused
         return TF_ENOMEM

@@ -49,7 +49,8 @@ cdef struct One:
     char *c
 
 
-cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc, int64_t ld) noexcept nogil:
+cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
+                 int64_t ld) noexcept nogil:
     """Adds the bias; stores accumulators of another dtype."""
     cdef const One *one = <const One *>p.owner
     cdef const Matmul *q = one.q
@@ -77,7 +78,8 @@ cdef void add_bias(const One *one, int64_t col, int64_t cols) noexcept nogil:
     cdef int64_t i
     if q.bias != NULL:
         for i in range(q.m):
-            q.kind.add(one.c + (i * q.n + col) * q.item, q.bias + col * q.bias_step * q.item, q.bias_step, cols)
+            q.kind.add(one.c + (i * q.n + col) * q.item, q.bias + col * q.bias_step * q.item,
+                       q.bias_step, cols)
 
 
 cdef void thin_task(int64_t t, void *ctx) noexcept nogil:
@@ -164,7 +166,8 @@ cdef int run(Matmul *q) noexcept nogil:
         return multiply(&one, False, q.detail)
     if work <= BATCH_LARGE or q.count >= 8:
         q.chunk = max(1, BATCH_WORK // max(work, 1))
-        parallel_for((q.count + q.chunk - 1) // q.chunk, q.kind.fma_ns * work * q.count + 20.0 * q.count, batch_task, q)
+        parallel_for((q.count + q.chunk - 1) // q.chunk,
+                     q.kind.fma_ns * work * q.count + 20.0 * q.count, batch_task, q)
         return TF_ENOMEM if q.failed else TF_OK
     for at in range(q.count):
         place(q, at, &one)
@@ -203,7 +206,8 @@ cdef void simplify(Matmul *q) noexcept nogil:
         q.ac = q.br = 1
 
 
-cdef int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_view *out, tf_call *call) noexcept nogil:
+cdef int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_view *out,
+               tf_call *call) noexcept nogil:
     """Types and pointers; False where there is nothing to do."""
     q.kind = gemm_kind(a.dtype)
     q.dtype, q.item = a.dtype, tf_itemsize[a.dtype]

@@ -10,6 +10,7 @@ from tinyfin.backends.cpu.gemm cimport gemm_kind
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.pool_loops cimport *
+from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, tf_task
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
@@ -20,14 +21,6 @@ cdef enum:
     LARGE = 64               # elements of a window from which planes are summed side by side
     NO_MEMORY = 1
     BAD_INDEX = 2
-
-
-cdef struct Planes:
-    # the last nd axes of a tensor, as three
-    const tf_view *v
-    int64_t size[3]
-    int64_t step[3]
-    int nd
 
 
 cdef struct Pool:
@@ -49,53 +42,8 @@ cdef struct Pool:
     int64_t bad
 
 
-cdef inline int64_t volume(const int64_t *v) noexcept nogil:
-    return v[0] * v[1] * v[2]
-
-
-cdef void three(const int64_t *values, int nd, int64_t fill, int64_t *to) noexcept nogil:
-    """nd values as the last of three."""
-    cdef int i
-    for i in range(3):
-        to[i] = values[i - (3 - nd)] if i >= 3 - nd else fill
-
-
-cdef void planes_of(Planes *p, const tf_view *v, int nd) noexcept nogil:
-    p.v, p.nd = v, nd
-    three(&v.shape[v.ndim - nd], nd, 1, p.size)
-    three(&v.strides[v.ndim - nd], nd, 0, p.step)
-
-
-cdef void flat(Planes *p, const tf_view *v, int nd) noexcept nogil:
-    """A result, whose strides need not be set yet."""
-    p.v, p.nd = v, nd
-    three(&v.shape[v.ndim - nd], nd, 1, p.size)
-    p.step[0], p.step[1], p.step[2] = p.size[1] * p.size[2], p.size[2], 1
-
-
-cdef char *plane_at(const Planes *p, int64_t plane) noexcept nogil:
-    """First element of a plane."""
-    cdef int64_t at = 0
-    cdef int i
-    for i in range(p.v.ndim - p.nd - 1, -1, -1):
-        at += plane % p.v.shape[i] * p.v.strides[i]
-        plane //= p.v.shape[i]
-    return p.v.data + at * tf_itemsize[p.v.dtype]
-
-
-cdef char *result_at(const Planes *p, int64_t plane) noexcept nogil:
-    return p.v.data + plane * volume(p.size) * tf_itemsize[p.v.dtype]
-
-
-cdef int64_t count(const tf_view *v, int nd) noexcept nogil:
-    cdef int64_t n = 1
-    cdef int i
-    for i in range(v.ndim - nd):
-        n *= v.shape[i]
-    return n
-
-
-cdef inline void window(const Pool *q, int a, int64_t o, int64_t *first, int64_t *last) noexcept nogil:
+cdef inline void window(const Pool *q, int a, int64_t o, int64_t *first,
+                        int64_t *last) noexcept nogil:
     """Elements [first, last), a dilation apart, that window o covers along axis a."""
     cdef int64_t start
     if q.adaptive:
@@ -134,7 +82,8 @@ cdef void set_reach(const Pool *q, int64_t *reach) noexcept nogil:
 
 # ---- max
 
-cdef void max_rows(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1, char *keys,
+cdef void max_rows(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1,
+                   char *keys,
                    int32_t *places) noexcept nogil:
     """The lines of one output line's windows, in order."""
     cdef tf_pool_line p
@@ -185,7 +134,8 @@ cdef void dense(const tf_gemm_kind *kind, const Planes *p, const char *x, char *
     cdef int64_t i, j
     for i in range(p.size[0]):
         for j in range(p.size[1]):
-            kind.widen(p.v.dtype, x + (i * p.step[0] + j * p.step[1]) * tf_itemsize[p.v.dtype], p.step[2], p.size[2],
+            kind.widen(p.v.dtype, x + (i * p.step[0] + j * p.step[1]) * tf_itemsize[p.v.dtype],
+                       p.step[2], p.size[2],
                        to + (i * p.size[1] + j) * p.size[2] * kind.itemsize)
 
 
@@ -216,7 +166,8 @@ cdef int64_t factor(const Pool *q, int64_t o0, int64_t o1) noexcept nogil:
     return counted(q, 0, o0) * counted(q, 1, o1)
 
 
-cdef void sum_rows(const Pool *q, char *x, int64_t o0, int64_t o1, char *line, bint spread) noexcept nogil:
+cdef void sum_rows(const Pool *q, char *x, int64_t o0, int64_t o1, char *line,
+                   bint spread) noexcept nogil:
     """Sums of one output line's windows; or its shares onto the elements of x. Copies of x are dense."""
     cdef tf_pool_line p
     cdef int64_t a0, a1, b0, b1, a, b, o, item = q.kind.itemsize
@@ -278,7 +229,8 @@ cdef bint far(const Pool *q) noexcept nogil:
     return v.ndim > q.x.nd
 
 
-cdef void far_window(const Pool *q, const char *x, int64_t some, int64_t o0, int64_t o1, int64_t o2, char *acc,
+cdef void far_window(const Pool *q, const char *x, int64_t some, int64_t o0, int64_t o1, int64_t o2,
+                     char *acc,
                      char *lines) noexcept nogil:
     """acc[lane] += the window's elements of the lane's plane."""
     cdef const tf_gemm_kind *kind = q.kind
@@ -288,7 +240,8 @@ cdef void far_window(const Pool *q, const char *x, int64_t some, int64_t o0, int
     window(q, 2, o2, &c0, &c1)
     for a in range(a0, a1):
         for b in range(b0, b1):
-            kind.pack(q.x.v.dtype, x + (a * q.x.step[0] + b * q.x.step[1] + c0 * q.x.step[2]) * tf_itemsize[q.x.v.dtype],
+            kind.pack(q.x.v.dtype, x + (a * q.x.step[0] + b * q.x.step[1] + c0 * q.x.step[2])
+                      * tf_itemsize[q.x.v.dtype],
                       plane, q.x.step[2], some, c1 - c0, lines, 1)
             for c in range(c1 - c0):
                 kind.add(acc, lines + c * kind.nr * kind.itemsize, 1, kind.nr)
@@ -297,7 +250,8 @@ cdef void far_window(const Pool *q, const char *x, int64_t some, int64_t o0, int
 cdef void far_task(int64_t t, void *ctx) noexcept nogil:
     cdef Pool *q = <Pool *>ctx
     cdef const tf_gemm_kind *kind = q.kind
-    cdef int64_t first = t * kind.nr, some = min(<int64_t>kind.nr, q.planes - first), o0, o1, o2, at = 0, i
+    cdef int64_t first = t * kind.nr, some = min(<int64_t>kind.nr, q.planes - first), o0, o1, o2
+    cdef int64_t at = 0, i
     cdef int64_t ny = volume(q.y.size), line = kind.nr * kind.itemsize
     cdef size_t bytes = line * (q.x.size[2] + 1) + kind.nr * 8
     cdef char *acc = <char *>scratch_push(bytes)
@@ -315,7 +269,8 @@ cdef void far_task(int64_t t, void *ctx) noexcept nogil:
                 q.sum.begin(acc, kind.nr)
                 far_window(q, plane_at(&q.x, first), some, o0, o1, o2, acc, acc + line)
                 q.sum.divide(acc, counts, factor(q, o0, o1), kind.nr)
-                kind.narrow(q.y.v.dtype, acc, some, q.y.v.data + (first * ny + at) * tf_itemsize[q.y.v.dtype], ny)
+                kind.narrow(q.y.v.dtype, acc, some,
+                            q.y.v.data + (first * ny + at) * tf_itemsize[q.y.v.dtype], ny)
                 at += 1
     scratch_pop(bytes)
 
@@ -339,7 +294,8 @@ cdef void share_task(int64_t plane, void *ctx) noexcept nogil:
     memset(x, 0, area * item)
     for o0 in range(q.y.size[0]):
         for o1 in range(q.y.size[1]):
-            kind.widen(q.y.v.dtype, g + (o0 * q.y.step[0] + o1 * q.y.step[1]) * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
+            kind.widen(q.y.v.dtype, g + (o0 * q.y.step[0] + o1 * q.y.step[1])
+                       * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
                        line)
             q.sum.divide(line, counts, factor(q, o0, o1), n)
             sum_rows(q, x, o0, o1, line, True)
@@ -350,9 +306,11 @@ cdef void share_task(int64_t plane, void *ctx) noexcept nogil:
 
 # ---- elements at flat places
 
-cdef int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j, int64_t k) noexcept nogil:
+cdef int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j,
+                      int64_t k) noexcept nogil:
     """A flat place, or -1 where it lies outside the plane."""
-    cdef int64_t at = (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k * index.step[2]]
+    cdef int64_t at = (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k
+                                               * index.step[2]]
     return at if 0 <= at < volume(q.x.size) else -1
 
 
@@ -410,7 +368,8 @@ cdef void scatter_task(int64_t plane, void *ctx) noexcept nogil:
     memset(x, 0, area * item)
     for i in range(q.y.size[0]):
         for j in range(q.y.size[1]):
-            q.kind.widen(q.y.v.dtype, g + (i * q.y.step[0] + j * q.y.step[1]) * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
+            q.kind.widen(q.y.v.dtype, g + (i * q.y.step[0] + j * q.y.step[1])
+                         * tf_itemsize[q.y.v.dtype], q.y.step[2], n,
                          line)
             for k in range(n):
                 at = place_at(q, &index, first, i, j, k)
@@ -487,7 +446,8 @@ cdef void fit(Pool *q) noexcept nogil:
             q.kernel[a] = q.stride[a] = q.x.size[a] // q.y.size[a]
 
 
-cdef int run_max(Pool *q, const tf_view *x, tf_view *const *outputs, int nd, tf_call *call) noexcept nogil:
+cdef int run_max(Pool *q, const tf_view *x, tf_view *const *outputs, int nd,
+                 tf_call *call) noexcept nogil:
     planes_of(&q.x, x, nd)
     flat(&q.y, outputs[0], nd)
     if q.adaptive:
@@ -534,7 +494,8 @@ cdef bint sides(Pool *q, const tf_view *x, tf_view *y, int nd, bint grad) noexce
     return True
 
 
-cdef int avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, tf_call *call,
+cdef int avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at,
+             tf_call *call,
              bint grad) noexcept nogil:
     """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd."""
     cdef Pool q
@@ -558,7 +519,8 @@ cdef int avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outp
     return avg(inputs, outputs, at, call, True)
 
 
-cdef int adaptive_avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, tf_call *call,
+cdef int adaptive_avg(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at,
+                      tf_call *call,
                       bint grad) noexcept nogil:
     """size, nd."""
     cdef Pool q

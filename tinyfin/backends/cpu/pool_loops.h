@@ -24,9 +24,12 @@ typedef struct {
 /* sums start from -0, which changes no first element */
 typedef struct {
   void (*begin)(void *acc, int64_t n);
-  void (*add)(const tf_pool_line *p, const void *x, void *acc);     /* windows take their elements */
-  void (*divide)(void *acc, const int64_t *counts, int64_t factor, int64_t n); /* by factor * counts[o] */
-  void (*spread)(const tf_pool_line *p, const void *share, void *x); /* elements take their windows' shares */
+  void (*add)(const tf_pool_line *p, const void *x,
+              void *acc);     /* windows take their elements */
+  void (*divide)(void *acc, const int64_t *counts, int64_t factor,
+                 int64_t n); /* by factor * counts[o] */
+  void (*spread)(const tf_pool_line *p, const void *share,
+                 void *x); /* elements take their windows' shares */
 } tf_pool_sum;
 
 typedef struct {

@@ -8,8 +8,10 @@ cdef extern from "pool_loops.h" nogil:
 
     ctypedef struct tf_pool_max:
         void (*begin)(void *keys, int32_t *places, int64_t n) noexcept nogil
-        void (*line)(const tf_pool_line *p, const void *x, int32_t first, void *keys, int32_t *places) noexcept nogil
-        void (*end)(const void *keys, const int32_t *places, int64_t n, void *y, int64_t *indices) noexcept nogil
+        void (*line)(const tf_pool_line *p, const void *x, int32_t first, void *keys,
+                     int32_t *places) noexcept nogil
+        void (*end)(const void *keys, const int32_t *places, int64_t n, void *y,
+                    int64_t *indices) noexcept nogil
         int32_t itemsize, keysize
 
     ctypedef struct tf_pool_sum:

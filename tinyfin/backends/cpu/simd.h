@@ -88,22 +88,27 @@ TF_PART(uint64_t)
 #endif
 
 /* ---- lanes x lanes transpose in registers: lane j of r[i] and lane i of r[j] change places */
+#if TF_VBYTES >= 32
+/* four rows: squares of four lanes within each 128 bits */
+#define TF_SQUARES(M, MD, P, q, s)                                                             \
+  do {                                                                                         \
+    MD a = (MD)P##_unpacklo_ps((q)[0], (q)[1]), b = (MD)P##_unpackhi_ps((q)[0], (q)[1]);       \
+    MD c = (MD)P##_unpacklo_ps((q)[2], (q)[3]), d = (MD)P##_unpackhi_ps((q)[2], (q)[3]);       \
+    (s)[0] = (M)P##_unpacklo_pd(a, c), (s)[1] = (M)P##_unpackhi_pd(a, c);                      \
+    (s)[2] = (M)P##_unpacklo_pd(b, d), (s)[3] = (M)P##_unpackhi_pd(b, d);                      \
+  } while (0)
+#endif
 #if TF_VBYTES == 64
 TF_INLINE void tf_transpose_float(tf_v_float *r) {
-  __m512 s[16];
-  TF_EACH(h, 4) {
-    __m512 *q = (__m512 *)r + 4 * h;
-    __m512d a = (__m512d)_mm512_unpacklo_ps(q[0], q[1]), b = (__m512d)_mm512_unpackhi_ps(q[0], q[1]);
-    __m512d c = (__m512d)_mm512_unpacklo_ps(q[2], q[3]), d = (__m512d)_mm512_unpackhi_ps(q[2], q[3]);
-    s[4 * h] = (__m512)_mm512_unpacklo_pd(a, c), s[4 * h + 1] = (__m512)_mm512_unpackhi_pd(a, c);
-    s[4 * h + 2] = (__m512)_mm512_unpacklo_pd(b, d), s[4 * h + 3] = (__m512)_mm512_unpackhi_pd(b, d);
-  }
-  TF_EACH(i, 4) { /* quarters of 128 bits, from four groups of rows */
-    __m512 a = _mm512_shuffle_f32x4(s[i], s[4 + i], 0x88), b = _mm512_shuffle_f32x4(s[i], s[4 + i], 0xdd);
+  __m512 s[16], *q = (__m512 *)r;
+  TF_EACH(h, 4) TF_SQUARES(__m512, __m512d, _mm512, q + 4 * h, s + 4 * h);
+  TF_EACH(i, 4) { /* then quarters of 128 bits */
+    __m512 a = _mm512_shuffle_f32x4(s[i], s[4 + i], 0x88);
+    __m512 b = _mm512_shuffle_f32x4(s[i], s[4 + i], 0xdd);
     __m512 c = _mm512_shuffle_f32x4(s[8 + i], s[12 + i], 0x88);
     __m512 d = _mm512_shuffle_f32x4(s[8 + i], s[12 + i], 0xdd);
-    r[i] = (tf_v_float)_mm512_shuffle_f32x4(a, c, 0x88), r[8 + i] = (tf_v_float)_mm512_shuffle_f32x4(a, c, 0xdd);
-    r[4 + i] = (tf_v_float)_mm512_shuffle_f32x4(b, d, 0x88), r[12 + i] = (tf_v_float)_mm512_shuffle_f32x4(b, d, 0xdd);
+    q[i] = _mm512_shuffle_f32x4(a, c, 0x88), q[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    q[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88), q[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
   }
 }
 TF_INLINE void tf_transpose_double(tf_v_double *r) {
@@ -113,25 +118,21 @@ TF_INLINE void tf_transpose_double(tf_v_double *r) {
     s[2 * h + 1] = _mm512_unpackhi_pd(q[2 * h], q[2 * h + 1]);
   }
   TF_EACH(i, 2) {
-    __m512d a = _mm512_shuffle_f64x2(s[i], s[2 + i], 0x88), b = _mm512_shuffle_f64x2(s[i], s[2 + i], 0xdd);
-    __m512d c = _mm512_shuffle_f64x2(s[4 + i], s[6 + i], 0x88), d = _mm512_shuffle_f64x2(s[4 + i], s[6 + i], 0xdd);
+    __m512d a = _mm512_shuffle_f64x2(s[i], s[2 + i], 0x88);
+    __m512d b = _mm512_shuffle_f64x2(s[i], s[2 + i], 0xdd);
+    __m512d c = _mm512_shuffle_f64x2(s[4 + i], s[6 + i], 0x88);
+    __m512d d = _mm512_shuffle_f64x2(s[4 + i], s[6 + i], 0xdd);
     q[i] = _mm512_shuffle_f64x2(a, c, 0x88), q[4 + i] = _mm512_shuffle_f64x2(a, c, 0xdd);
     q[2 + i] = _mm512_shuffle_f64x2(b, d, 0x88), q[6 + i] = _mm512_shuffle_f64x2(b, d, 0xdd);
   }
 }
 #elif TF_VBYTES == 32
 TF_INLINE void tf_transpose_float(tf_v_float *r) {
-  __m256 s[8];
-  TF_EACH(h, 2) {
-    __m256 *q = (__m256 *)r + 4 * h;
-    __m256d a = (__m256d)_mm256_unpacklo_ps(q[0], q[1]), b = (__m256d)_mm256_unpackhi_ps(q[0], q[1]);
-    __m256d c = (__m256d)_mm256_unpacklo_ps(q[2], q[3]), d = (__m256d)_mm256_unpackhi_ps(q[2], q[3]);
-    s[4 * h] = (__m256)_mm256_unpacklo_pd(a, c), s[4 * h + 1] = (__m256)_mm256_unpackhi_pd(a, c);
-    s[4 * h + 2] = (__m256)_mm256_unpacklo_pd(b, d), s[4 * h + 3] = (__m256)_mm256_unpackhi_pd(b, d);
-  }
+  __m256 s[8], *q = (__m256 *)r;
+  TF_EACH(h, 2) TF_SQUARES(__m256, __m256d, _mm256, q + 4 * h, s + 4 * h);
   TF_EACH(i, 4) {
-    r[i] = (tf_v_float)_mm256_permute2f128_ps(s[i], s[4 + i], 0x20);
-    r[4 + i] = (tf_v_float)_mm256_permute2f128_ps(s[i], s[4 + i], 0x31);
+    q[i] = _mm256_permute2f128_ps(s[i], s[4 + i], 0x20);
+    q[4 + i] = _mm256_permute2f128_ps(s[i], s[4 + i], 0x31);
   }
 }
 TF_INLINE void tf_transpose_double(tf_v_double *r) {
@@ -143,10 +144,14 @@ TF_INLINE void tf_transpose_double(tf_v_double *r) {
 }
 #else
 TF_INLINE void tf_transpose_float(tf_v_float *r) {
-  tf_v_float a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-  tf_v_float c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-  r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5), r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-  r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5), r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+  tf_v_float a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  tf_v_float b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  tf_v_float c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  tf_v_float d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 }
 TF_INLINE void tf_transpose_double(tf_v_double *r) {
   tf_v_double a = __builtin_shufflevector(r[0], r[1], 0, 2);
@@ -161,8 +166,10 @@ TF_INLINE void tf_transpose_uint64_t(tf_v_uint64_t *r) { tf_transpose_double((tf
 #if !defined(TF_HAVE_FMA)
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
-#define tf_fma_float(a, b, c) ((tf_v_float)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
-#define tf_fma_double(a, b, c) ((tf_v_double)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
+#define tf_fma_float(a, b, c) \
+  ((tf_v_float)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#define tf_fma_double(a, b, c) \
+  ((tf_v_double)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
 #else
 #if defined(__SSE2__)
 /* The double sum of the exact product and c is made odd where it is inexact and lies near a
@@ -184,13 +191,16 @@ TF_INLINE tf_v_float tf_fma_float(tf_v_float a_, tf_v_float b_, tf_v_float c_) {
   const __m128i low = _mm_set_epi32(0, 0x0fffffff, 0, 0x0fffffff), rest = _mm_set_epi32(1, 0, 1, 0);
   __m128i near0 = _mm_or_si128(_mm_and_si128(_mm_castpd_si128(s0), low), rest);
   __m128i near1 = _mm_or_si128(_mm_and_si128(_mm_castpd_si128(s1), low), rest);
-  __m128i hit = _mm_or_si128(_mm_cmpeq_epi32(near0, _mm_setzero_si128()), _mm_cmpeq_epi32(near1, _mm_setzero_si128()));
-  if (__builtin_expect(_mm_movemask_epi8(hit) != 0, 0)) s0 = tf_odd(p0, c0, s0), s1 = tf_odd(p1, c1, s1);
+  __m128i hit = _mm_or_si128(_mm_cmpeq_epi32(near0, _mm_setzero_si128()),
+                             _mm_cmpeq_epi32(near1, _mm_setzero_si128()));
+  if (__builtin_expect(_mm_movemask_epi8(hit) != 0, 0)) s0 = tf_odd(p0, c0, s0), s1 = tf_odd(p1, c1,
+                                                                                             s1);
   return (tf_v_float)_mm_movelh_ps(_mm_cvtpd_ps(s0), _mm_cvtpd_ps(s1));
 }
 #else
 TF_INLINE tf_v_float tf_fma_float(tf_v_float a, tf_v_float b, tf_v_float c) {
-  return (tf_v_float){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3])};
+  return (tf_v_float){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]),
+                      fmaf(a[3], b[3], c[3])};
 }
 #endif
 TF_INLINE tf_v_double tf_fma_double(tf_v_double a, tf_v_double b, tf_v_double c) {

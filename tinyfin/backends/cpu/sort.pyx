@@ -1,4 +1,4 @@
-"""Sorting and the k greatest or least elements of each line of an axis; always stable.
+"""Sorting and the k greatest or least elements of each line of an axis, always stable; searching.
 
 Inputs have any strides, results are row-major. Elements are compared by integer keys in the order
 of the values (NaN greatest,
@@ -10,8 +10,10 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.lines cimport Axes, bits, copy_items, offsets, push
-from tinyfin.backends.cpu.reduced cimport TF_KEY_MAX, tf_reduce_table
+from tinyfin.backends.cpu.lines cimport (
+    Axes, bits, copy_items, gather_run, offsets, push, span)
+from tinyfin.backends.cpu.reduced cimport (
+    TF_ACC_F64, TF_ACC_I64, TF_KEY_MAX, tf_reduce_table)
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
@@ -20,6 +22,7 @@ cdef enum:
     SORT, TOPK
     FEW = 96            # items that are sorted by insertion
     GRAIN = 1 << 12     # elements of a task
+    PART = 512          # values looked for by a task
 
 cdef const tf_reduce_table *LOOPS = <const tf_reduce_table *>isa_table(b"reduce")
 
@@ -27,6 +30,10 @@ cdef const tf_reduce_table *LOOPS = <const tf_reduce_table *>isa_table(b"reduce"
 cdef struct Item:       # a wide key and its element's place
     uint64_t key
     uint64_t at
+
+ctypedef fused number:
+    double
+    int64_t
 
 ctypedef fused item:
     uint64_t
@@ -276,7 +283,89 @@ cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs
     return TF_ENOMEM if s.failed else TF_OK
 
 
+# ---- places in sorted sequences
+
+cdef struct Search:
+    const char *seq           # sorted lines of n, as float64 or int64
+    const char *a             # what is looked for, in lines of m
+    int64_t *y
+    Axes given
+    int64_t n, m
+    int dtype, acc
+    bint right, one           # after equal elements; one sequence for all
+
+
+cdef int64_t first_place(const number *line, int64_t n, number v, bint right) noexcept nogil:
+    """How many elements are below v (or equal to it, on the right); NaN is greatest."""
+    cdef int64_t low = 0, high = n, mid
+    cdef bint below
+    while low < high:
+        mid = (low + high) >> 1
+        if right:
+            below = line[mid] <= v or v != v
+        else:
+            below = line[mid] < v or (v != v and line[mid] == line[mid])
+        if below:
+            low = mid + 1
+        else:
+            high = mid
+    return low
+
+
+cdef void search_task(int64_t t, void *ctx) noexcept nogil:
+    """PART of the values."""
+    cdef const Search *s = <const Search *>ctx
+    cdef int64_t at = t * PART, n = min(<int64_t>PART, span(&s.given) - at), i
+    cdef int64_t raw[PART]
+    cdef int64_t wide[PART]
+    cdef const char *line = s.seq
+    gather_run(<char *>raw, s.a, &s.given, at, n, tf_itemsize[s.dtype])
+    LOOPS.load[s.acc][s.dtype](wide, raw, n)
+    for i in range(n):
+        if not s.one:
+            line = s.seq + (at + i) // s.m * s.n * 8
+        if s.acc == TF_ACC_F64:
+            s.y[at + i] = first_place(<const double *>line, s.n, (<double *>wide)[i], s.right)
+        else:
+            s.y[at + i] = first_place(<const int64_t *>line, s.n, wide[i], s.right)
+
+
+cdef int searchsorted(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call) noexcept nogil:
+    """x, sorted along its last axis; a; right."""
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *a = inputs[1]
+    cdef int64_t raw[PART]
+    cdef int64_t done = 0, m
+    cdef Axes seq
+    cdef Search s
+    cdef char *room = <char *>scratch_push(8 * x.size)
+    cdef int k
+    if room == NULL:
+        call.detail[0] = 8 * x.size
+        return TF_ENOMEM
+    s.seq, s.a, s.y = room, a.data, <int64_t *>outputs[0].data
+    s.dtype, s.right = a.dtype, at.i[0] != 0      # a number has a dtype of its own
+    s.acc = TF_ACC_F64 if x.dtype >= TF_F16 or a.dtype >= TF_F16 else TF_ACC_I64
+    s.one, s.n = x.ndim == 1, x.shape[x.ndim - 1]
+    s.m = a.shape[a.ndim - 1] if a.ndim else 1
+    seq.nd = s.given.nd = 0
+    for k in range(x.ndim):
+        push(&seq, x.shape[k], x.strides[k], 0, 0)
+    for k in range(a.ndim):
+        push(&s.given, a.shape[k], a.strides[k], 0, 0)
+    while done < x.size:
+        m = min(<int64_t>PART, x.size - done)
+        gather_run(<char *>raw, x.data, &seq, done, m, tf_itemsize[x.dtype])
+        LOOPS.load[s.acc][x.dtype](room + 8 * done, raw, m)
+        done += m
+    parallel_for((a.size + PART - 1) // PART, 30.0 * <double>a.size, search_task, &s)
+    scratch_pop(8 * x.size)
+    return TF_OK
+
+
 KERNELS = {
     "sort": (kernel_capsule(sort_lines), SORT),
     "topk": (kernel_capsule(sort_lines), TOPK),
+    "searchsorted": kernel_capsule(searchsorted),
 }

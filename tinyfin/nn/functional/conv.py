@@ -186,7 +186,14 @@ def _conv_transpose(
             )
     batched = len(input.shape) == n + 2
     x = input if batched else input.unsqueeze(0)
-    y = row(x, weight, bias, stride, padding, extra, groups, dilation)
+    if all(e < s for e, s in zip(extra, stride)):
+        y = row(x, weight, bias, stride, padding, extra, groups, dilation)
+    else:  # more than the row takes: the whole result, cut or lengthened by zeros
+        none = (0,) * n
+        y = row(x, weight, None, stride, none, none, groups, dilation)
+        amounts = [(-p, e - p) for p, e in zip(padding, extra)]
+        y = F.pad_constant(y, flat_padding(amounts), 0.0)
+        y = y if bias is None else y + bias.reshape((-1,) + (1,) * n)
     return y if batched else y.squeeze(0)
 
 
