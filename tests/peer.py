@@ -1,5 +1,7 @@
 """PyTorch as a second oracle: where a subject stands there, and its tensors."""
 
+import functools
+
 import numpy as np
 import pytest
 import samples
@@ -9,9 +11,9 @@ from tinyfin.ops import table
 torch = pytest.importorskip("torch")
 
 ELSEWHERE = {
-    "max_pool1d": lambda *a, **k: torch.nn.functional.max_pool1d(*a, **k, return_indices=True),
-    "max_pool2d": lambda *a, **k: torch.nn.functional.max_pool2d(*a, **k, return_indices=True),
-    "max_pool3d": lambda *a, **k: torch.nn.functional.max_pool3d(*a, **k, return_indices=True),
+    **{f"{kind}max_pool{n}d": functools.partial(getattr(torch.nn.functional, f"{kind}max_pool{n}d"),
+                                                return_indices=True)
+       for kind in ("", "adaptive_") for n in (1, 2, 3)},
     "avg_pool1d": lambda x, kernel_size, stride, **k: torch.nn.functional.avg_pool1d(x, kernel_size, stride, **k),
     "avg_pool2d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool2d(*a, divisor_override=divisor, **k),
     "avg_pool3d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool3d(*a, divisor_override=divisor, **k),
@@ -31,7 +33,7 @@ def counterpart(name):
         return None
     if name in ELSEWHERE:
         return ELSEWHERE[name]
-    for home in torch, torch.nn.functional, torch.Tensor:
+    for home in (torch, torch.Tensor) if name in ("unfold",) else (torch.nn.functional, torch, torch.Tensor):
         found = home
         for part in name.split("."):
             found = getattr(found, part, None)

@@ -5,7 +5,15 @@ PyTorch's names and semantics, NumPy-like start-up, the same bits whatever the t
 # ruff: noqa: E402, F401, I001  (the order of the first lines is the order in which the house is built)
 
 from tinyfin import config as _config
-from tinyfin.ops import table as _table
+
+try:
+    from tinyfin.ops import table as _table
+except ImportError as _error:
+    if (_error.name or "").startswith("tinyfin"):
+        raise ImportError(
+            f"tinyfin: the compiled parts are not in {__path__[0]}: this is the source folder, not the installed package. "
+            "Run from another folder, or install it first with 'pip install .'") from _error
+    raise
 
 _table.freeze()
 
@@ -36,7 +44,7 @@ from tinyfin.core.storage import empty_cache, memory_stats, reset_peak_memory_st
 from tinyfin.core.tensor import Tensor
 from tinyfin import (
     conversion as _conversion, creation as _creation, functional as _functional, indexing as _indexing,
-    linalg, random as _random)
+    linalg, random as _random, shaping as _shaping)
 from tinyfin.creation import (
     arange, as_tensor, empty, empty_like, eye, from_numpy, frombuffer, full, full_like, linspace, ones, ones_like,
     tensor_ as tensor, zeros, zeros_like)
@@ -44,7 +52,7 @@ from tinyfin.creation import (
 __version__ = "0.1.0"
 
 globals().update(_all_dtypes())
-for _names in (_table.functions(), _conversion.PUBLIC, _functional.PUBLIC, _random.PUBLIC, linalg.PUBLIC):
+for _names in (_table.functions(), _conversion.PUBLIC, _functional.PUBLIC, _shaping.PUBLIC, _printing.PUBLIC, _random.PUBLIC, linalg.PUBLIC):
     globals().update(_names)
 globals().update({_new: globals()[_old] for _new, _old in _functional.ALIASES.items() if _old in globals()})
 for _name, _value in list(globals().items()):

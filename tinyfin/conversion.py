@@ -14,17 +14,24 @@ Tensor = tensor.Tensor
 
 # ---- what the core calls back
 
+
 class DivisionByZero(RuntimeError, ZeroDivisionError):
     """An integer divided by 0: PyTorch's RuntimeError, and Python's own."""
 
 
 KERNEL_ERRORS = {
-    1: lambda op, d: MemoryError(f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"),
-    2: lambda op, d: IndexError(f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"),
+    1: lambda op, d: MemoryError(
+        f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"
+    ),
+    2: lambda op, d: IndexError(
+        f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"
+    ),
     3: lambda op, d: DivisionByZero(f"{op}: integer division by zero"),
     4: lambda op, d: ValueError(f"{op}: value {d[1]} of argument {d[0]} is outside its domain"),
     5: lambda op, d: NotImplementedError(f"{op}: no kernel for this dtype or layout"),
-    6: lambda op, d: RuntimeError(f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"),
+    6: lambda op, d: RuntimeError(
+        f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"
+    ),
 }
 
 
@@ -37,7 +44,9 @@ def sum_to(x, shape):
     """Sums x over the axes along which `shape` was broadcast to x's shape."""
     shape = tuple(shape)
     lead = x.ndim - len(shape)
-    dims = tuple(range(lead)) + tuple(lead + i for i, s in enumerate(shape) if s == 1 and x.shape[lead + i] != 1)
+    dims = tuple(range(lead)) + tuple(
+        lead + i for i, s in enumerate(shape) if s == 1 and x.shape[lead + i] != 1
+    )
     if dims:
         x = F.sum(x, dims, True)
     return x.reshape(shape) if lead or x.shape != shape else x
@@ -46,8 +55,12 @@ def sum_to(x, shape):
 def check_expands(op, source, target):
     """An error where `source` does not broadcast to `target`."""
     lead = len(target) - len(source)
-    fits = all(s in (1, target[lead + i]) for i, s in enumerate(source)) if lead >= 0 else \
-        all(s == 1 for s in source[:-lead]) and all(s in (1, t) for s, t in zip(source[-lead:], target))
+    fits = (
+        all(s in (1, target[lead + i]) for i, s in enumerate(source))
+        if lead >= 0
+        else all(s == 1 for s in source[:-lead])
+        and all(s in (1, t) for s, t in zip(source[-lead:], target))
+    )
     if not fits or lead < 0:
         raise RuntimeError(f"{op}: source of shape {source} does not broadcast to {target}")
 
@@ -55,14 +68,22 @@ def check_expands(op, source, target):
 def set_slice(view, value):
     """x[key] = value for a key that is a view."""
     if isinstance(value, Tensor):
-        if value.data_ptr() == view.data_ptr() and value.shape == view.shape and value.stride() == view.stride() \
-                and value.dtype == view.dtype and value.device == view.device:
+        if (
+            value.data_ptr() == view.data_ptr()
+            and value.shape == view.shape
+            and value.stride() == view.stride()
+            and value.dtype == view.dtype
+            and value.device == view.device
+        ):
             return
         while value.ndim > view.ndim and value.shape[0] == 1:
             value = value.squeeze(0)
     elif hasattr(value, "__array_interface__") or isinstance(value, (list, tuple)):
-        value = exchange.from_buffer(value) if hasattr(value, "__array_interface__") else exchange.from_sequence(
-            value, None)
+        value = (
+            exchange.from_buffer(value)
+            if hasattr(value, "__array_interface__")
+            else exchange.from_sequence(value, None)
+        )
     tensor.assign(view, value)
 
 
@@ -74,7 +95,9 @@ def to_device_of(x, other):
 def inplace_formula(op, x, result):
     """An in-place call of a row that only has a formula, with gradients."""
     if result.shape != x.shape:
-        raise RuntimeError(f"{op.name}: the result has shape {tuple(result.shape)}, the tensor {tuple(x.shape)}")
+        raise RuntimeError(
+            f"{op.name}: the result has shape {tuple(result.shape)}, the tensor {tuple(x.shape)}"
+        )
     return tensor.assign(x, result)
 
 
@@ -83,7 +106,9 @@ def into(op, result, out):
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}: out is {out!r}, expected a Tensor")
     if out.shape != result.shape:
-        raise RuntimeError(f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}")
+        raise RuntimeError(
+            f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}"
+        )
     return tensor.assign(out, result)
 
 
@@ -119,7 +144,11 @@ def signature_of(op):
             default = Parameter.empty if a.required else a.default
         elif op.optional[number]:
             default = None
-        if default is Parameter.empty and parameters and parameters[-1].default is not Parameter.empty:
+        if (
+            default is Parameter.empty
+            and parameters
+            and parameters[-1].default is not Parameter.empty
+        ):
             parameters.append(Parameter(name, Parameter.KEYWORD_ONLY))
         else:
             kind = parameters[-1].kind if parameters else Parameter.POSITIONAL_OR_KEYWORD
@@ -152,6 +181,7 @@ def shallow_copy(self):
 
 
 # ---- casts and copies
+
 
 def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
     """The tensor in another dtype or on another device; itself where nothing changes.
@@ -196,8 +226,18 @@ def caster(name, dtype_name):
     return method
 
 
-CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
-         "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool"}
+CASTS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+}
 
 
 def cpu(self):
@@ -243,7 +283,9 @@ def copy_(self, src, non_blocking=False):
 def fill_(self, value):
     """Writes one value everywhere."""
     if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"fill_: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor")
+        raise RuntimeError(
+            f"fill_: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor"
+        )
     return tensor.assign(self, value)
 
 
@@ -257,7 +299,9 @@ def deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
-        raise RuntimeError("deepcopy: only leaves can be copied (made by the user, not by operations); detach() first")
+        raise RuntimeError(
+            "deepcopy: only leaves can be copied (made by the user, not by operations); detach() first"
+        )
     t = F.contiguous_copy(self.detach())
     if type(self) is not Tensor:
         t = Tensor._make_subclass(type(self), t, self.requires_grad)
@@ -274,16 +318,34 @@ def deepcopy(self, memo):
 
 
 METHODS = {
-    "to": to, "cpu": cpu, "contiguous": contiguous, "clone": clone, "numpy": numpy, "__array__": as_array,
-    "type_as": type_as, "copy_": copy_, "fill_": fill_, "zero_": zero_, "__deepcopy__": deepcopy,
-    "tolist": exchange.to_list, "__dlpack__": exchange.to_dlpack, "__dlpack_device__": exchange.dlpack_device,
+    "to": to,
+    "cpu": cpu,
+    "contiguous": contiguous,
+    "clone": clone,
+    "numpy": numpy,
+    "__array__": as_array,
+    "type_as": type_as,
+    "copy_": copy_,
+    "fill_": fill_,
+    "zero_": zero_,
+    "__deepcopy__": deepcopy,
+    "tolist": exchange.to_list,
+    "__dlpack__": exchange.to_dlpack,
+    "__dlpack_device__": exchange.dlpack_device,
     "__copy__": shallow_copy,
     **{name: caster(name, dtype) for name, dtype in CASTS.items()},
 }
 HOOKS = {
-    "kernel_error": kernel_error, "sum_to": sum_to, "check_expands": check_expands, "setslice": set_slice,
-    "to_device_of": to_device_of, "inplace_formula": inplace_formula, "into": into, "construct": construct,
-    "signature": signature_of, "reduce": reduce_tensor,
+    "kernel_error": kernel_error,
+    "sum_to": sum_to,
+    "check_expands": check_expands,
+    "setslice": set_slice,
+    "to_device_of": to_device_of,
+    "inplace_formula": inplace_formula,
+    "into": into,
+    "construct": construct,
+    "signature": signature_of,
+    "reduce": reduce_tensor,
 }
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)

@@ -102,8 +102,14 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
     tinyfin.int64
     """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return filled("full", sizes_of("full", (size,) if isinstance(size, (tuple, list)) else (size,)),
-                  value, dtype or dtype_of_number(value), device, requires_grad)
+    return filled(
+        "full",
+        sizes_of("full", (size,) if isinstance(size, (tuple, list)) else (size,)),
+        value,
+        dtype or dtype_of_number(value),
+        device,
+        requires_grad,
+    )
 
 
 def like(name, value):
@@ -120,16 +126,32 @@ def like(name, value):
 
     function.__name__ = function.__qualname__ = name
     what = "uninitialised" if value is None else f"full of {value}s"
-    function.__doc__ = f"A tensor {what}, with the shape, dtype and device of `input` where not given."
+    function.__doc__ = (
+        f"A tensor {what}, with the shape, dtype and device of `input` where not given."
+    )
     return function
 
 
-empty_like, zeros_like, ones_like = like("empty_like", None), like("zeros_like", 0), like("ones_like", 1)
+empty_like, zeros_like, ones_like = (
+    like("empty_like", None),
+    like("zeros_like", 0),
+    like("ones_like", 1),
+)
 
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
     """A tensor of one value, with the shape, dtype and device of `input` where not given."""
-    out = alike(filled("full_like", input.shape, fill_value, dtype or input.dtype, device or input.device, False), input)
+    out = alike(
+        filled(
+            "full_like",
+            input.shape,
+            fill_value,
+            dtype or input.dtype,
+            device or input.device,
+            False,
+        ),
+        input,
+    )
     return out.requires_grad_() if requires_grad else out
 
 
@@ -152,9 +174,17 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=Fa
     else:
         count = (end - start) / step
         if not count < 1 << 60:
-            raise RuntimeError(f"arange: start {start}, end {end}, step {step} is not a finite range")
+            raise RuntimeError(
+                f"arange: start {start}, end {end}, step {step} is not a finite range"
+            )
         count = int(-(-count // 1))
-    dtype = as_dtype("arange", dtype) if dtype is not None else INT64 if whole else dt.get_default_dtype()
+    dtype = (
+        as_dtype("arange", dtype)
+        if dtype is not None
+        else INT64
+        if whole
+        else dt.get_default_dtype()
+    )
     if whole and not dtype.is_floating_point:
         values = exchange.arange_int(count, start, step)
     else:
@@ -268,5 +298,9 @@ def full_of(shape, value, g):
 
 offer("zeros_of", zeros_of)
 offer("full_of", full_of)
-tensor.install_hook("zeros", lambda shape, dtype, like: alike(zeros(shape, dtype=dtype, device=like.device), like))
-tensor.install_hook("full", lambda shape, value, dtype, node: filled("full", shape, value, dtype, None, False))
+tensor.install_hook(
+    "zeros", lambda shape, dtype, like: alike(zeros(shape, dtype=dtype, device=like.device), like)
+)
+tensor.install_hook(
+    "full", lambda shape, value, dtype, node: filled("full", shape, value, dtype, None, False)
+)

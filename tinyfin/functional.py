@@ -1,276 +1,15 @@
-"""Compositions users expect that are not rows: shapes, splits, comparisons, clamps, extremes."""
+"""Compositions users expect that are not rows: arithmetic in other forms, comparisons, extremes."""
 
 from tinyfin.core import tensor
-from tinyfin.core.size import Size
 from tinyfin.ops.row import F
+from tinyfin.shaping import needs_tensor, wrap
 
 Tensor = tensor.Tensor
 INF = float("inf")
 
 
-def needs_tensor(name, value, argument="input"):
-    """A clear error for what is no tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: {argument} is {value!r} of type {type(value).__name__}, expected a Tensor")
-    return value
-
-
-def wrap(name, dim, ndim):
-    """dim as 0 <= dim < ndim."""
-    n = max(ndim, 1)
-    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-        raise TypeError(f"{name}: dim is {dim!r}, expected an integer")
-    if not -n <= dim < n:
-        raise IndexError(f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions (expected {-n} to {n - 1})")
-    return dim % n
-
-
-# ---- shapes
-
-def flatten(input, start_dim=0, end_dim=-1):
-    """Joins the axes from start_dim to end_dim into one.
-
-    >>> import tinyfin
-    >>> tinyfin.zeros(2, 3, 4).flatten(1).shape
-    tinyfin.Size([2, 12])
-    """
-    if needs_tensor("flatten", input).ndim == 0:
-        return input.reshape(1)
-    first, last = wrap("flatten", start_dim, input.ndim), wrap("flatten", end_dim, input.ndim)
-    if first > last:
-        raise RuntimeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
-    if first == last:
-        return input
-    shape = tuple(input.shape)
-    n = 1
-    for s in shape[first:last + 1]:
-        n *= s
-    return F.reshape(input, shape[:first] + (n,) + shape[last + 1:])
-
-
-def unflatten(input, dim, sizes):
-    """Splits one axis into several; one size may be -1."""
-    d = wrap("unflatten", dim, input.ndim)
-    shape, sizes = tuple(input.shape), tuple(sizes)
-    known = 1
-    for s in sizes:
-        known *= s if s != -1 else 1
-    if sizes.count(-1) > 1 or (-1 in sizes and (known == 0 or shape[d] % known)) or (
-            -1 not in sizes and known != shape[d]):
-        raise RuntimeError(f"unflatten: sizes {sizes} do not multiply to {shape[d]}, the size of dim {d}")
-    return F.reshape(input, shape[:d] + sizes + shape[d + 1:] if -1 not in sizes else shape[:d] + tuple(
-        shape[d] // known if s == -1 else s for s in sizes) + shape[d + 1:])
-
-
-def t(input):
-    """The transpose of a matrix; vectors and numbers stay as they are."""
-    if needs_tensor("t", input).ndim > 2:
-        raise RuntimeError(f"t: input has {input.ndim} dimensions, expected at most 2; use transpose or mT")
-    return input if input.ndim < 2 else F.transpose(input, 0, 1)
-
-
-def movedim(input, source, destination):
-    """Moves axes to new places, the others keep their order."""
-    src = [source] if isinstance(source, int) else list(source)
-    dst = [destination] if isinstance(destination, int) else list(destination)
-    src, dst = [wrap("movedim", d, input.ndim) for d in src], [wrap("movedim", d, input.ndim) for d in dst]
-    if len(src) != len(dst) or len(set(src)) != len(src) or len(set(dst)) != len(dst):
-        raise RuntimeError(f"movedim: source {source} and destination {destination} do not name as many distinct axes")
-    order = [-1] * input.ndim
-    for s, d in zip(src, dst):
-        order[d] = s
-    rest = iter(d for d in range(input.ndim) if d not in src)
-    return F.permute(input, tuple(next(rest) if o == -1 else o for o in order))
-
-
-def expand_as(input, other):
-    """Expanded to the shape of another tensor."""
-    return input.expand(other.shape)
-
-
-def broadcast_to(input, size):
-    """Expanded to a shape."""
-    return input.expand(tuple(size))
-
-
-def broadcast_shapes(*shapes):
-    """The shape to which shapes broadcast.
-
-    >>> import tinyfin
-    >>> tinyfin.broadcast_shapes((2, 1), (3,))
-    tinyfin.Size([2, 3])
-    """
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    ndim = max(map(len, shapes), default=0)
-    out = [1] * ndim
-    for shape in shapes:
-        for i, s in enumerate(shape, ndim - len(shape)):
-            if s != 1 and out[i] not in (1, s):
-                raise RuntimeError(f"broadcast_shapes: shapes {shapes} do not broadcast: sizes {out[i]} and {s} differ in "
-                                   f"dimension {i}")
-            out[i] = s if s != 1 else out[i]
-    return Size(out)
-
-
-def broadcast_tensors(*tensors):
-    """The tensors expanded to their common shape."""
-    shape = broadcast_shapes(*(x.shape for x in tensors))
-    return tuple(x.expand(shape) for x in tensors)
-
-
-def select(input, dim, index):
-    """One place of an axis; the axis goes."""
-    d = wrap("select", dim, needs_tensor("select", input).ndim)
-    if input.ndim == 0:
-        raise IndexError("select: the tensor has no dimensions")
-    size = input.shape[d]
-    if not -size <= index < size:
-        raise IndexError(f"select: index {index} is out of range for dim {d} of size {size}")
-    return input[(slice(None),) * d + (int(index),)]
-
-
-def split_with_sizes(input, split_sizes, dim=0):
-    """Pieces of the given sizes, as views."""
-    d = wrap("split", dim, input.ndim)
-    if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
-        raise RuntimeError(f"split: sizes {list(split_sizes)} do not add up to {input.shape[d]}, the size of dim {d}")
-    pieces, start = [], 0
-    for s in split_sizes:
-        pieces.append(F.narrow(input, d, start, s))
-        start += s
-    return tuple(pieces)
-
-
-def split(tensor, split_size_or_sections, dim=0):
-    """Pieces of one size (the last may be smaller) or of given sizes, as views.
-
-    >>> import tinyfin
-    >>> [p.tolist() for p in tinyfin.arange(5).split(2)]
-    [[0, 1], [2, 3], [4]]
-    """
-    size = split_size_or_sections
-    if not isinstance(size, int):
-        return split_with_sizes(tensor, tuple(size), dim)
-    d = wrap("split", dim, needs_tensor("split", tensor, "tensor").ndim)
-    n = tensor.shape[d]
-    if size < 0 or (size == 0 and n):
-        raise RuntimeError(f"split: split_size is {size}, expected at least 1")
-    return tuple(F.narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size or 1)) or (tensor,)
-
-
-def chunk(input, chunks, dim=0):
-    """At most `chunks` pieces of equal size, the last may be smaller."""
-    if chunks < 1:
-        raise RuntimeError(f"chunk: chunks is {chunks}, expected at least 1")
-    n = input.shape[wrap("chunk", dim, input.ndim)]
-    return split(input, max(-(-n // chunks), 1), dim)
-
-
-def tensor_split(input, indices_or_sections, dim=0):
-    """Pieces cut at indices, or as many nearly equal ones."""
-    n = input.shape[wrap("tensor_split", dim, input.ndim)]
-    if isinstance(indices_or_sections, int):
-        k = indices_or_sections
-        if k < 1:
-            raise RuntimeError(f"tensor_split: sections is {k}, expected at least 1")
-        cuts = [i * (n // k) + min(i, n % k) for i in range(1, k)]
-    else:
-        cuts = list(indices_or_sections)
-    bounds = [0] + [min(max(c + n if c < 0 else c, 0), n) for c in cuts] + [n]
-    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
-
-
-def unbind(input, dim=0):
-    """The places of one axis as a tuple of views."""
-    d = wrap("unbind", dim, needs_tensor("unbind", input).ndim)
-    if input.ndim == 0:
-        raise RuntimeError("unbind: the tensor has no dimensions")
-    key = (slice(None),) * d
-    return tuple(input[key + (i,)] for i in range(input.shape[d]))
-
-
-def meshgrid(*tensors, indexing="ij"):
-    """Coordinate tensors of a grid."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tensors[0]
-    if indexing not in ("ij", "xy"):
-        raise RuntimeError(f"meshgrid: indexing is {indexing!r}, expected 'ij' or 'xy'")
-    flat = [x.reshape(-1) for x in tensors]
-    if indexing == "xy" and len(flat) > 1:
-        flat[:2] = flat[1::-1]
-    shape = tuple(x.numel() for x in flat)
-    grids = [x.reshape((1,) * i + (-1,) + (1,) * (len(flat) - i - 1)).expand(shape) for i, x in enumerate(flat)]
-    if indexing == "xy" and len(flat) > 1:
-        grids[:2] = grids[1::-1]
-    return tuple(grids)
-
-
-def view_as(self, other):
-    """A view in the shape of another tensor."""
-    return self.view(other.shape)
-
-
-def reshape_as(self, other):
-    """In the shape of another tensor."""
-    return self.reshape(other.shape)
-
-
-def ravel(input):
-    """All elements in one axis."""
-    return input.reshape(-1)
-
-
-def hstack(tensors):
-    """Joined along axis 1, vectors along axis 0."""
-    tensors = [x.reshape(1) if x.ndim == 0 else x for x in tensors]
-    return F.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
-
-
-def vstack(tensors):
-    """Joined along axis 0, vectors as rows."""
-    return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in tensors], 0)
-
-
-def column_stack(tensors):
-    """Vectors as columns of a matrix."""
-    return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
-
-
-def fliplr(input):
-    """Columns in the opposite order."""
-    return F.flip(input, (1,))
-
-
-def flipud(input):
-    """Rows in the opposite order."""
-    return F.flip(input, (0,))
-
-
-def rot90(input, k=1, dims=(0, 1)):
-    """Rotated by k quarter turns in the plane of two axes."""
-    a, b = (wrap("rot90", d, input.ndim) for d in dims)
-    k %= 4
-    if k == 2:
-        return F.flip(input, (a, b))
-    if k == 0:
-        return input.clone()
-    return F.transpose(F.flip(input, (b,)), a, b) if k == 1 else F.flip(F.transpose(input, a, b), (b,))
-
-
-def as_strided(input, size, stride, storage_offset=None):
-    """Another geometry over the tensor's storage; it must stay inside the storage."""
-    offset = input.storage_offset() if storage_offset is None else storage_offset
-    size, stride = tuple(size), tuple(stride)
-    low = high = offset
-    for n, s in zip(size, stride):
-        low, high = low + min(s * (n - 1), 0), high + max(s * (n - 1), 0)
-    if 0 not in size and (low < 0 or high >= input.storage_elements()):
-        raise RuntimeError(f"as_strided: size {size}, stride {stride} and offset {offset} leave the storage of "
-                           f"{input.storage_elements()} elements")
-    return F.as_strided_view.run_with((input,), (size, stride, offset, input.stride(), input.storage_offset()))
-
-
 # ---- arithmetic in other forms
+
 
 def clamp(input, min=None, max=None):
     """Limited to a range; bounds are numbers or tensors, NaN passes.
@@ -299,7 +38,9 @@ def round(input, *, decimals=0):
     if decimals == 0:
         return F.round_even(input)
     scale = 10.0 ** abs(decimals)
-    return F.round_even(input * scale) / scale if decimals > 0 else F.round_even(input / scale) * scale
+    return (
+        F.round_even(input * scale) / scale if decimals > 0 else F.round_even(input / scale) * scale
+    )
 
 
 def div_rounded(a, b, rounding_mode):
@@ -310,7 +51,9 @@ def div_rounded(a, b, rounding_mode):
         return F.floor_divide(a, b)
     if rounding_mode == "trunc":
         return F.trunc_divide(a, b)
-    raise RuntimeError(f"div: rounding_mode is {rounding_mode!r}, expected None, 'floor' or 'trunc'")
+    raise RuntimeError(
+        f"div: rounding_mode is {rounding_mode!r}, expected None, 'floor' or 'trunc'"
+    )
 
 
 def add_tangents(*terms):
@@ -360,13 +103,17 @@ def softplus_formula(x, beta, threshold):
 def masked_fill_formula(x, mask, value):
     """where() that keeps x's dtype."""
     if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"masked_fill: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor")
+        raise RuntimeError(
+            f"masked_fill: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor"
+        )
     if mask.dtype.name != "bool":
         raise RuntimeError(f"masked_fill: mask is {mask.dtype}, expected bool")
     if isinstance(value, Tensor):
         value = value.to(x.dtype)
+    elif x.dtype.name == "bool":
+        value = bool(value)
     elif isinstance(value, float) and not x.is_floating_point():
-        if value != int(value):
+        if value - value != 0:
             raise RuntimeError(f"masked_fill: value {value} cannot be kept in {x.dtype}")
         value = int(value)
     return F.where(mask, value, x)
@@ -391,11 +138,16 @@ def refuse_digamma_gradient():
 
 # ---- comparison
 
+
 def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     """|input - other| <= atol + rtol |other|, element by element."""
-    close = F.logical_or(F.eq(input, other), F.logical_and(
-        F.abs(input - other) <= atol + rtol * F.abs(other), F.isfinite(F.abs(other))))
-    return F.logical_or(close, F.logical_and(F.isnan(input), F.isnan(other))) if equal_nan else close
+    close = F.logical_or(
+        F.eq(input, other),
+        F.logical_and(F.abs(input - other) <= atol + rtol * F.abs(other), F.isfinite(F.abs(other))),
+    )
+    return (
+        F.logical_or(close, F.logical_and(F.isnan(input), F.isnan(other))) if equal_nan else close
+    )
 
 
 def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -416,6 +168,7 @@ def isin(elements, test_elements, *, invert=False):
 
 # ---- extremes
 
+
 def extreme(name, whole, pick, pair):
     """max and min in PyTorch's three forms."""
 
@@ -425,18 +178,25 @@ def extreme(name, whole, pick, pair):
         needs_tensor(name, input)
         if dim is None:
             if input.numel() == 0:
-                raise RuntimeError(f"{name}: the tensor is empty and no dim is given, so there is no element to take")
+                raise RuntimeError(
+                    f"{name}: the tensor is empty and no dim is given, so there is no element to take"
+                )
             return getattr(F, whole)(input)
         d = wrap(name, dim, input.ndim)
         if input.ndim == 0:
             return Pair((input.clone(), F.argmax(input)), ("values", "indices"))
         indices = getattr(F, pick)(input, d, True)
         values = F.gather(input, d, indices)
-        return Pair((values, indices) if keepdim else (values.squeeze(d), indices.squeeze(d)), ("values", "indices"))
+        return Pair(
+            (values, indices) if keepdim else (values.squeeze(d), indices.squeeze(d)),
+            ("values", "indices"),
+        )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"The {name}imum of all elements; with `dim` values and indices along it; with a second tensor "
-                        f"the {pair}.")
+    function.__doc__ = (
+        f"The {name}imum of all elements; with `dim` values and indices along it; with a second tensor "
+        f"the {pair}."
+    )
     return function
 
 
@@ -484,15 +244,22 @@ def diff(input, n=1, dim=-1):
     """Differences of neighbours, n times."""
     for _ in range(n):
         size = input.shape[dim]
-        high, low = F.narrow(input, dim, 1, max(size - 1, 0)), F.narrow(input, dim, 0, max(size - 1, 0))
+        high, low = (
+            F.narrow(input, dim, 1, max(size - 1, 0)),
+            F.narrow(input, dim, 0, max(size - 1, 0)),
+        )
         input = F.ne(high, low) if input.dtype.name == "bool" else high - low
     return input
 
 
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced; by the dtype's largest finite numbers where not given."""
-    largest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
-               "float64": 1.7976931348623157e308}.get(input.dtype.name)
+    largest = {
+        "float16": 65504.0,
+        "bfloat16": 3.3895313892515355e38,
+        "float32": 3.4028234663852886e38,
+        "float64": 1.7976931348623157e308,
+    }.get(input.dtype.name)
     if largest is None:
         return input.clone()
     out = F.where(F.isnan(input), nan, input)
@@ -507,6 +274,7 @@ def result_type(tensor1, tensor2):
 
 def can_cast(from_, to):
     """Whether a cast keeps the category or raises it."""
+
     def rank(d):
         return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.name == "bool" else 1
 
@@ -527,26 +295,69 @@ def inplace_of(function):
 largest = extreme("max", "amax", "argmax", "maximum")
 smallest = extreme("min", "amin", "argmin", "minimum")
 FUNCTIONS = (
-    flatten, unflatten, t, movedim, broadcast_to, broadcast_shapes, broadcast_tensors, select, split, split_with_sizes,
-    chunk, tensor_split, unbind, meshgrid, ravel, hstack, vstack, column_stack, fliplr, flipud, rot90, as_strided, clamp,
-    round, lerp, addcmul, addcdiv, rsub, isclose, allclose, equal, isin, largest, smallest, aminmax, var_mean, std_mean, nansum,
-    count_nonzero, diff, nan_to_num, result_type, can_cast)
-NO_METHODS = {"broadcast_shapes", "broadcast_tensors", "meshgrid", "hstack", "vstack", "column_stack", "result_type",
-              "can_cast", "rsub", "var_mean", "std_mean"}
+    clamp,
+    round,
+    lerp,
+    addcmul,
+    addcdiv,
+    rsub,
+    isclose,
+    allclose,
+    equal,
+    isin,
+    largest,
+    smallest,
+    aminmax,
+    var_mean,
+    std_mean,
+    nansum,
+    count_nonzero,
+    diff,
+    nan_to_num,
+    result_type,
+    can_cast,
+)
+NO_METHODS = {"result_type", "can_cast", "rsub", "var_mean", "std_mean"}
 PUBLIC = {f.__name__: f for f in FUNCTIONS}
 METHODS = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
-METHODS.update(expand_as=expand_as, view_as=view_as, reshape_as=reshape_as, clamp_=clamp_, clip=clamp, clip_=clamp_,
-               **{f.__name__ + "_": inplace_of(f) for f in (round, lerp, addcmul, addcdiv, nan_to_num)})
+METHODS.update(
+    clamp_=clamp_,
+    clip=clamp,
+    clip_=clamp_,
+    **{f.__name__ + "_": inplace_of(f) for f in (round, lerp, addcmul, addcdiv, nan_to_num)},
+)
 ALIASES = {
-    "swapaxes": "transpose", "swapdims": "transpose", "concat": "cat", "concatenate": "cat", "absolute": "abs",
-    "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "greater": "gt", "greater_equal": "ge",
-    "less": "lt", "less_equal": "le", "not_equal": "ne", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "fix": "trunc", "moveaxis": "movedim", "clip": "clamp"}
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "concat": "cat",
+    "concatenate": "cat",
+    "absolute": "abs",
+    "negative": "neg",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "fix": "trunc",
+    "moveaxis": "movedim",
+    "clip": "clamp",
+}
 """Second names, as PyTorch has them."""
-RULE_HELPERS = (masked_fill_formula, div_rounded, add_tangents, logaddexp_formula, softplus_formula, silu_slope, silu_bend,
-                refuse_digamma_gradient)
+RULE_HELPERS = (
+    masked_fill_formula,
+    div_rounded,
+    add_tangents,
+    logaddexp_formula,
+    softplus_formula,
+    silu_slope,
+    silu_bend,
+    refuse_digamma_gradient,
+)
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)
-for _name in ("T", "mT"):
-    tensor.install_method(_name, property(
-        (lambda x: F.permute(x, tuple(range(x.ndim))[::-1])) if _name == "T" else (lambda x: F.transpose(x, -2, -1))))

@@ -25,10 +25,14 @@ def as_index(item):
     elif hasattr(item, "__index__"):
         return int(item)
     elif isinstance(item, float):
-        raise IndexError(f"index: {item!r} is no integer; expected integers, slices, None, Ellipsis, lists or tensors")
+        raise IndexError(
+            f"index: {item!r} is no integer; expected integers, slices, None, Ellipsis, lists or tensors"
+        )
     else:
-        raise TypeError(f"index: {item!r} of type {type(item).__name__} is no index; expected integers, slices, None, "
-                        "Ellipsis, lists or tensors")
+        raise TypeError(
+            f"index: {item!r} of type {type(item).__name__} is no index; expected integers, slices, None, "
+            "Ellipsis, lists or tensors"
+        )
     if t.is_floating_point():
         raise IndexError(f"index: index tensors must be integers or bool, got {t.dtype}")
     return t
@@ -54,7 +58,7 @@ def prepare(x, key):
     if len(dots) > 1:
         raise IndexError("index: an index can only have a single ellipsis ('...')")
     place = dots[0] if dots else len(items)
-    items[place:place + len(dots)] = [slice(None)] * (x.ndim - taken)
+    items[place : place + len(dots)] = [slice(None)] * (x.ndim - taken)
     basic, indices, axis = [], [], 0
     for item in items:
         if isinstance(item, Tensor) and item.dtype in (BOOL, UINT8):
@@ -76,9 +80,11 @@ def mask_indices(x, mask, axis):
     """A mask as the index tensors of its true elements."""
     if mask.ndim == 0:
         return [F.arange(1 if bool(mask) else 0)]
-    have = tuple(x.shape[axis:axis + mask.ndim])
+    have = tuple(x.shape[axis : axis + mask.ndim])
     if have != tuple(mask.shape):
-        raise IndexError(f"index: mask of shape {tuple(mask.shape)} does not fit the tensor's {have} at dimension {axis}")
+        raise IndexError(
+            f"index: mask of shape {tuple(mask.shape)} does not fit the tensor's {have} at dimension {axis}"
+        )
     places = F.nonzero(mask)
     return [places[:, i] for i in range(mask.ndim)]
 
@@ -115,7 +121,11 @@ def setitem(x, key, value):
             value = exchange.from_sequence(value, None)
     tensors, bits = broadcast_indices(indices)
     value = value.to(view.dtype) if value.dtype is not view.dtype else value
-    while value.ndim and value.shape[0] == 1 and value.ndim > tensors[0].ndim + view.ndim - len(tensors):
+    while (
+        value.ndim
+        and value.shape[0] == 1
+        and value.ndim > tensors[0].ndim + view.ndim - len(tensors)
+    ):
         value = value.squeeze(0)
     F.index_put_(view, value, tensors, bits, False)
 
@@ -129,7 +139,13 @@ def index_put_(self, indices, values, accumulate=False):
     """Writes values (or adds them, with `accumulate`) at the indexed places."""
     view, found = prepare(self, tuple(slice(None) if i is None else i for i in indices))
     tensors, bits = broadcast_indices(found)
-    F.index_put_(view, values if isinstance(values, Tensor) else F.tensor(values), tensors, bits, bool(accumulate))
+    F.index_put_(
+        view,
+        values if isinstance(values, Tensor) else F.tensor(values),
+        tensors,
+        bits,
+        bool(accumulate),
+    )
     return self
 
 

@@ -13,7 +13,9 @@ def parse_equation(equation, operands):
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise RuntimeError(f"einsum: the equation '{equation}' has {len(terms)} operands, {len(operands)} were given")
+        raise RuntimeError(
+            f"einsum: the equation '{equation}' has {len(terms)} operands, {len(operands)} were given"
+        )
     widest = 0
     for term, x in zip(terms, operands):
         if "..." in term:
@@ -23,12 +25,16 @@ def parse_equation(equation, operands):
     for term, x in zip(terms, operands):
         named = term.replace("...", "")
         if not all(c.isalpha() and c.isascii() for c in named):
-            raise RuntimeError(f"einsum: '{term}' in '{equation}' has characters other than letters and one ellipsis")
+            raise RuntimeError(
+                f"einsum: '{term}' in '{equation}' has characters other than letters and one ellipsis"
+            )
         here = x.ndim - len(named)
         if here < 0 or (here and "..." not in term):
-            raise RuntimeError(f"einsum: '{term}' names {len(named)} axes, its operand has {x.ndim} dimensions")
+            raise RuntimeError(
+                f"einsum: '{term}' names {len(named)} axes, its operand has {x.ndim} dimensions"
+            )
         before, _, after = term.partition("...")
-        parsed.append(list(before) + (dots[widest - here:] if "..." in term else []) + list(after))
+        parsed.append(list(before) + (dots[widest - here :] if "..." in term else []) + list(after))
     if arrow:
         before, mark, after = right.partition("...")
         result = list(before) + (dots if mark else []) + list(after)
@@ -37,7 +43,9 @@ def parse_equation(equation, operands):
         result = dots + sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
     known = {c for term in parsed for c in term}
     if len(set(result)) != len(result) or not set(result) <= known:
-        raise RuntimeError(f"einsum: the result of '{equation}' repeats an index or names an unknown one")
+        raise RuntimeError(
+            f"einsum: the result of '{equation}' repeats an index or names an unknown one"
+        )
     return parsed, result
 
 
@@ -71,7 +79,10 @@ def contract(a, la, b, lb, keep):
 
     def arrange(x, letters, *groups):
         x = F.permute(x, tuple(letters.index(c) for g in groups for c in g))
-        return x.reshape(tuple(sizes[c] for c in groups[0]) + tuple(product(sizes[c] for c in g) for g in groups[1:]))
+        return x.reshape(
+            tuple(sizes[c] for c in groups[0])
+            + tuple(product(sizes[c] for c in g) for g in groups[1:])
+        )
 
     y = F.matmul(arrange(a, la, batch, rows, inner), arrange(b, lb, batch, inner, cols))
     out = batch + rows + cols
@@ -90,7 +101,9 @@ def sum_out(x, letters, dropped):
     """Sums over letters that nobody else needs."""
     if not dropped:
         return x, letters
-    return F.sum(x, tuple(letters.index(c) for c in dropped)), [c for c in letters if c not in dropped]
+    return F.sum(x, tuple(letters.index(c) for c in dropped)), [
+        c for c in letters if c not in dropped
+    ]
 
 
 def einsum(equation, *operands):
@@ -107,18 +120,21 @@ def einsum(equation, *operands):
         operands = tuple(operands[0])
     for x in operands:
         if not isinstance(x, Tensor):
-            raise TypeError(f"einsum: operand is {x!r} of type {type(x).__name__}, expected a Tensor")
+            raise TypeError(
+                f"einsum: operand is {x!r} of type {type(x).__name__}, expected a Tensor"
+            )
     terms, result = parse_equation(equation, operands)
     pairs = [take_diagonals(x, letters) for x, letters in zip(operands, terms)]
     y, letters = pairs[0]
     for k in range(1, len(pairs)):
-        later = {c for _, other in pairs[k + 1:] for c in other}
+        later = {c for _, other in pairs[k + 1 :] for c in other}
         y, letters = contract(y, letters, *pairs[k], set(result) | later)
     y, letters = sum_out(y, letters, [c for c in letters if c not in result])
     return F.permute(y, tuple(letters.index(c) for c in result))
 
 
 # ---- norms
+
 
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     """The ord-norm of vectors along axes, of all elements where dim is None.
@@ -172,7 +188,9 @@ def diag(input, diagonal=0):
 def diag_embed(input, offset=0):
     """Matrices with the last axis of `input` on a diagonal."""
     n = input.shape[-1] + abs(offset)
-    return F.embed_diagonal(input, tuple(input.shape[:-1]) + (n, n), offset, input.ndim - 1, input.ndim)
+    return F.embed_diagonal(
+        input, tuple(input.shape[:-1]) + (n, n), offset, input.ndim - 1, input.ndim
+    )
 
 
 def tensordot(a, b, dims=2):
@@ -184,11 +202,15 @@ def tensordot(a, b, dims=2):
     da, db = [d % a.ndim for d in da], [d % b.ndim for d in db]
     for i, j in zip(da, db):
         if a.shape[i] != b.shape[j]:
-            raise RuntimeError(f"tensordot: dim {i} of a has size {a.shape[i]}, dim {j} of b {b.shape[j]}")
+            raise RuntimeError(
+                f"tensordot: dim {i} of a has size {a.shape[i]}, dim {j} of b {b.shape[j]}"
+            )
     fa, fb = [d for d in range(a.ndim) if d not in da], [d for d in range(b.ndim) if d not in db]
     k = product(a.shape[d] for d in da)
-    y = F.matmul(F.permute(a, tuple(fa + da)).reshape(-1 if k else product(a.shape[d] for d in fa), k),
-                 F.permute(b, tuple(db + fb)).reshape(k, -1 if k else product(b.shape[d] for d in fb)))
+    y = F.matmul(
+        F.permute(a, tuple(fa + da)).reshape(-1 if k else product(a.shape[d] for d in fa), k),
+        F.permute(b, tuple(db + fb)).reshape(k, -1 if k else product(b.shape[d] for d in fb)),
+    )
     return y.reshape(tuple(a.shape[d] for d in fa) + tuple(b.shape[d] for d in fb))
 
 

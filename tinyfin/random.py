@@ -127,17 +127,29 @@ def randn(*size, generator=None, dtype=None, device=None, requires_grad=False):
 
 def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
     """Uniform numbers in the shape, dtype and device of `input`."""
-    return rand(*input.shape, generator=generator, dtype=dtype or input.dtype, device=device or input.device,
-                requires_grad=requires_grad)
+    return rand(
+        *input.shape,
+        generator=generator,
+        dtype=dtype or input.dtype,
+        device=device or input.device,
+        requires_grad=requires_grad,
+    )
 
 
 def randn_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
     """Normal numbers in the shape, dtype and device of `input`."""
-    return randn(*input.shape, generator=generator, dtype=dtype or input.dtype, device=device or input.device,
-                 requires_grad=requires_grad)
+    return randn(
+        *input.shape,
+        generator=generator,
+        dtype=dtype or input.dtype,
+        device=device or input.device,
+        requires_grad=requires_grad,
+    )
 
 
-def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
+def randint(
+    low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False
+):
     """Integers of [low, high), or of [0, low) when called as randint(high, size).
 
     >>> import tinyfin
@@ -195,19 +207,26 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=N
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with the weights in each row of `input`."""
     if input.ndim not in (1, 2) or not input.is_floating_point():
-        raise RuntimeError(f"multinomial: input is {input.dtype} of shape {tuple(input.shape)}, expected floating point "
-                           "of one or two dimensions")
+        raise RuntimeError(
+            f"multinomial: input is {input.dtype} of shape {tuple(input.shape)}, expected floating point "
+            "of one or two dimensions"
+        )
     if bool(F.logical_or(F.logical_not(F.isfinite(input)), input < 0).any()):
         raise RuntimeError("multinomial: input has negative, infinite or NaN weights")
     if bool((input.sum(-1) <= 0).any()):
         raise RuntimeError("multinomial: a row's weights add up to 0")
     if not 0 < num_samples or (not replacement and num_samples > input.shape[-1]):
-        raise RuntimeError(f"multinomial: num_samples is {num_samples}, expected 1 to {input.shape[-1]}")
+        raise RuntimeError(
+            f"multinomial: num_samples is {num_samples}, expected 1 to {input.shape[-1]}"
+        )
     if not replacement:
         keys = F.log(rand_like(input, generator=generator)) / input
         return F.topk(F.where(input > 0, keys, float("-inf")), num_samples, -1)[1]
     steps = F.cumsum(input, -1)
-    marks = rand(*input.shape[:-1], num_samples, generator=generator, dtype=input.dtype) * steps[..., -1:]
+    marks = (
+        rand(*input.shape[:-1], num_samples, generator=generator, dtype=input.dtype)
+        * steps[..., -1:]
+    )
     found = (marks.unsqueeze(-1) >= steps.unsqueeze(-2)).sum(-1)
     return F.minimum(found, input.shape[-1] - 1)
 
@@ -222,11 +241,35 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return tensor.assign(input, out) if inplace else out
 
 
-METHODS = {"uniform_": uniform_, "normal_": normal_, "bernoulli_": bernoulli_, "exponential_": exponential_,
-           "random_": random_, "bernoulli": bernoulli, "multinomial": multinomial}
-PUBLIC = {f.__name__: f for f in (
-    manual_seed, seed, initial_seed, get_rng_state, set_rng_state, rand, randn, rand_like, randn_like, randint,
-    randperm, bernoulli, normal, multinomial, dropout)}
+METHODS = {
+    "uniform_": uniform_,
+    "normal_": normal_,
+    "bernoulli_": bernoulli_,
+    "exponential_": exponential_,
+    "random_": random_,
+    "bernoulli": bernoulli,
+    "multinomial": multinomial,
+}
+PUBLIC = {
+    f.__name__: f
+    for f in (
+        manual_seed,
+        seed,
+        initial_seed,
+        get_rng_state,
+        set_rng_state,
+        rand,
+        randn,
+        rand_like,
+        randn_like,
+        randint,
+        randperm,
+        bernoulli,
+        normal,
+        multinomial,
+        dropout,
+    )
+}
 PUBLIC.update(Generator=Generator, default_generator=default_generator)
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)

@@ -9,15 +9,29 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import rows  # noqa: E402
+import rows
 
 CTYPES = {
-    "bool": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t",
-    "i64": "int64_t", "f32": "float", "f64": "double",
+    "bool": "uint8_t",
+    "u8": "uint8_t",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "f32": "float",
+    "f64": "double",
 }
 GROUPS = {"f32": ("f32",), "f64": ("f64",), "int": ("bool", "u8", "i8", "i16", "i32", "i64")}
-IDS = {"bool": "TF_BOOL", "u8": "TF_U8", "i8": "TF_I8", "i16": "TF_I16", "i32": "TF_I32",
-       "i64": "TF_I64", "f32": "TF_F32", "f64": "TF_F64"}
+IDS = {
+    "bool": "TF_BOOL",
+    "u8": "TF_U8",
+    "i8": "TF_I8",
+    "i16": "TF_I16",
+    "i32": "TF_I32",
+    "i64": "TF_I64",
+    "f32": "TF_F32",
+    "f64": "TF_F64",
+}
 LETTERS = {"bool": "b", "f32": "f", "f64": "f"}
 CALL = re.compile(r"\b([a-z_][a-z_0-9]*)\(")
 
@@ -46,13 +60,19 @@ def loop(row, dtype):
     ctype = CTYPES[dtype]
     out = "uint8_t" if row.result == "bool" or dtype == "bool" else ctype
     names = row.arg_names
-    lines = [f"static void L_{row.name}_{dtype}(void *o, const void *const *in, int64_t n, const double *f) {{",
-             "  (void)f;", f"  {out} *y = o;"]
+    lines = [
+        f"static void L_{row.name}_{dtype}"
+        "(void *o, const void *const *in, int64_t n, const double *f) {",
+        "  (void)f;",
+        f"  {out} *y = o;",
+    ]
     lines += [f"  const {ctype} *p{k} = in[{k}];" for k in range(len(names))]
     lines += ["  TF_IVDEP", "  for (int64_t i = 0; i < n; i++) {"]
     lines += [f"    const {ctype} {a} = p{k}[i];" for k, a in enumerate(names)]
     text = expression(row, dtype)
-    normal = f"({text}) != 0" if out == "uint8_t" and (dtype == "bool" or row.result == "bool") else text
+    normal = (
+        f"({text}) != 0" if out == "uint8_t" and (dtype == "bool" or row.result == "bool") else text
+    )
     lines += [f"    y[i] = ({out})({normal});", "  }", "}"]
     return "\n".join(lines)
 
@@ -64,20 +84,30 @@ def main(group, output):
         text = "\n".join(f"{r.name}" for r in table) + "\n"
         pathlib.Path(output).write_text(text)
         return
-    parts = ["/* Generated from the rows by tools/gen_loops.py. */", '#include "loops.h"', f'#include "loops_{group}.h"']
+    parts = [
+        "/* Generated from the rows by tools/gen_loops.py. */",
+        '#include "loops.h"',
+        f'#include "loops_{group}.h"',
+    ]
     entries = []
     for dtype in GROUPS[group]:
         for number, r in enumerate(table):
             if takes(r, dtype):
                 parts.append(loop(r, dtype))
                 entries.append(f"  [{number}][{IDS[dtype]}] = L_{r.name}_{dtype},")
-    parts.append(f"const tf_loop TF_NAME(tf_elementwise_{group})[{len(table)}][10] = {{\n" + "\n".join(entries) + "\n};")
+    parts.append(
+        f"const tf_loop TF_NAME(tf_elementwise_{group})[{len(table)}][10] = {{\n"
+        + "\n".join(entries)
+        + "\n};"
+    )
     pathlib.Path(output).write_text("\n\n".join(parts) + "\n")
 
 
 def fingerprint():
     """Hash of what the loops are made from, to refuse a stale build."""
-    text = "\n".join(f"{r.name}|{r.args}|{r.expr}|{r.dtypes}|{r.result}" for r in rows.table().values() if r.expr)
+    text = "\n".join(
+        f"{r.name}|{r.args}|{r.expr}|{r.dtypes}|{r.result}" for r in rows.table().values() if r.expr
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

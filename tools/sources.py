@@ -1,4 +1,4 @@
-"""Prints files below a folder, one a line, for meson: those to install, or those of the suffixes given."""
+"""Prints files below a folder for meson: those to install, or those of the suffixes given."""
 
 import pathlib
 import sys

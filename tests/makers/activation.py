@@ -21,7 +21,8 @@ def composed(rng, name):
     for attrs in ATTRS.get(name, ()):
         yield Sample(rng.uniform(-3, 3, (2, 6)), **attrs)
     yield Sample(rng.uniform(-spread, spread, (67,))).but(grad=False)
-    yield Sample(SPECIAL).but(grad=False, only="f", note="special")
+    own = name == "gelu"        # PyTorch's vectors give NaN for inf, its scalars inf
+    yield Sample(SPECIAL).but(grad=False, only="f", note="special", torch=not own)
 
 
 @maker("elu_grad", "gelu_tanh_grad")

@@ -117,8 +117,8 @@ def with_logits(rng):
 
     yield from reductions(rng, make)
     yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4))
-    yield Sample(*make(3, 4), None, rng.uniform(0.5, 2, 4))
-    yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4), rng.uniform(0.5, 2, 4), reduction="sum")
+    yield Sample(*make(3, 4), None, pos_weight=rng.uniform(0.5, 2, 4))
+    yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4), pos_weight=rng.uniform(0.5, 2, 4), reduction="sum")
     yield Sample(np.array([-1e4, 1e4, 0.0]), np.array([0.0, 1.0, 0.5]), reduction="none").but(grad=False)
 
 

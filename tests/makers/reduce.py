@@ -37,10 +37,10 @@ def large(rng):
 
 @maker("sum", "mean", "prod")
 def sums(rng, name):
-    yield from axes(rng)
+    for sample in (*axes(rng), Sample(normal(rng, 2, 3), ())):
+        yield sample.but(torch=name != "prod" or len(sample.args) < 2 or not isinstance(sample.args[1], tuple))
     yield Sample(normal(rng, 0, 3), 0)
     yield Sample(normal(rng, 0, 3))
-    yield Sample(normal(rng, 2, 3), ())
     yield Sample(normal(rng, 2, 3), 1, dtype=tf.float64).but(grad=False)
     if name == "prod":
         yield Sample(np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0], [1.5, -2.0, 1.0]]), 1)
@@ -72,7 +72,7 @@ def spread(rng, name):
 def distinct(rng, *shape):
     """A permutation of different numbers: no ties."""
     n = int(np.prod(shape))
-    return np.asarray((rng.permutation(n).reshape(shape) - n / 2 + 0.25) / 4)
+    return np.asarray(rng.permutation(n).reshape(shape), "float64")
 
 
 @maker("amax", "amin")
@@ -152,7 +152,7 @@ def sort(rng, name):
         yield Sample(distinct(rng, *shape), *args)
     ties = np.rint(normal(rng, 3, 20) * 2) + 0.0
     for descending in False, True:
-        yield Sample(ties, 1, descending, stable=True).but(grad=False)
+        yield Sample(ties, dim=1, descending=descending, stable=True).but(grad=False)
     yield Sample(np.array([2.0, NAN, -INF, INF, NAN, -0.0]), stable=True).but(grad=False, only="fh", note="special")
     yield Sample(distinct(rng, 3, 300)).but(grad=False, only="f")
 
@@ -163,3 +163,17 @@ def topk(rng):
         yield Sample(distinct(rng, *shape), *args)
     yield Sample(distinct(rng, 2, 300), 7).but(grad=False, only="f")
     yield Sample(np.array([1.0, NAN, 5.0, 2.0]), 2).but(grad=False, only="fh", note="special")
+
+
+@maker("searchsorted", "bucketize")
+def searched(rng, name):
+    """Sorted numbers with repeats, values between, on, below and above them."""
+    steps = np.array([-2.0, 0.0, 0.0, 1.0, 5.0])
+    values = np.array([[-3.0, -2.0, 0.0], [0.5, 5.0, 9.0]])
+    for kwargs in {}, {"right": True}, {"right": False}:
+        yield Sample(*((steps, values) if name == "searchsorted" else (values, steps)), **kwargs)
+    if name == "searchsorted":
+        yield Sample(np.sort(normal(rng, 2, 5), 1), normal(rng, 2, 3))
+        yield Sample(steps, 0.5)
+    else:
+        yield Sample(np.asarray(0.5), steps)

@@ -45,8 +45,8 @@ def whole(fn):
 for name, fn in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round_even": np.rint}.items():
     exact(name, whole(fn))
 exact("abs", lambda x: x if x.dtype.kind == "b" else np.abs(x))
-exact("sign", lambda x: x if x.dtype.kind == "b" else np.sign(x))
-exact("square", lambda x: x if x.dtype.kind == "b" else x * x)
+exact("sign", lambda x: x if x.dtype.kind == "b" else np.where(np.isnan(np.asarray(x, float)), 0, np.sign(x)))
+exact("square", lambda x: x * x)
 exact("div", lambda a, b: np.asarray(a, "float64") / b)
 exact("true_divide", lambda a, b: np.asarray(a, "float64") / b)
 exact("isnan", lambda x: np.isnan(np.asarray(x, "float64")))

@@ -208,3 +208,16 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     where = np.take(order(wide, axis, largest), range(k), axis)
     values = np.take_along_axis(wide, where, axis)
     return (values.reshape(()), where.reshape(())) if scalar else (values, where)
+
+
+@meaning("searchsorted")
+def searchsorted(steps, values, right=False):
+    side = "right" if right else "left"
+    if steps.ndim == 1:
+        return np.asarray(np.searchsorted(steps, values, side), "int64")
+    return np.stack([np.searchsorted(s, v, side) for s, v in zip(steps, values)]).astype("int64")
+
+
+@meaning("bucketize")
+def bucketize(values, steps, right=False):
+    return searchsorted(steps, values, right)

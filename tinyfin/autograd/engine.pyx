@@ -355,6 +355,11 @@ def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
         word[0] = old
 
 
+cdef bint counts(Tensor leaf, set inner):
+    """Whether a leaf is one that somebody outside may differentiate by: not of this or of an ended transformation."""
+    return leaf not in inner and not (leaf.extra is not None and "spent" in <dict>leaf.extra)
+
+
 def reaches_beyond(list tensors, set inner):
     """Whether a leaf other than those in `inner` can be reached from what made the tensors; iterative."""
     cdef set seen = set()
@@ -363,7 +368,7 @@ def reaches_beyond(list tensors, set inner):
         node = (<Tensor>x).grad_fn
         if node is not None:
             stack.append(node)
-        elif (<Tensor>x).needs and x not in inner:
+        elif (<Tensor>x).needs and counts(x, inner):
             return True
     while stack:
         node = stack.pop()
@@ -374,7 +379,7 @@ def reaches_beyond(list tensors, set inner):
             if isinstance(e, Node):
                 if e not in seen:
                     stack.append(e)
-            elif e is not None and e not in inner:
+            elif e is not None and counts(e, inner):
                 return True
     return False
 

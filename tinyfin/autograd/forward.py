@@ -43,6 +43,8 @@ def call(level: Level, op, args: tuple, attrs: tuple):
         ts = (same_sharing(level, op, args[0], attrs, ys[0], ts[0]),)
     outs = tuple(finish(level, op, y, t, primals, tangents) for y, t in zip(ys, ts))
     tensor.record(op, args, attrs, outs)
+    if op.view and outs[0].base is not None:
+        remember_source(outs[0], level)
     return outs if op.nout > 1 else outs[0]
 
 
@@ -186,7 +188,7 @@ def replaceable(op, i: int, p: object) -> bool:
 def by_transposition(op, primals: tuple, tangents: tuple, attrs: tuple, ys: tuple) -> tuple:
     """J t as the vjp of the vjp: u -> J'u is linear, and its transpose is J."""
     from tinyfin.autograd.engine import run_backward
-    from tinyfin.autograd.leaves import fresh, released
+    from tinyfin.autograd.leaves import fresh, released, spend
 
     moving = [i for i, t in enumerate(tangents) if t is not None]
     inner = list(primals)
@@ -209,7 +211,8 @@ def by_transposition(op, primals: tuple, tangents: tuple, attrs: tuple, ys: tupl
         js = run_backward([g for g, _ in live], [t for _, t in live], True, outer, [u for _, u in kept])
     finally:
         tensor.set_mode(old, 1)
-    found = iter(released(js, set(xs) | {u for _, u in kept}))
+    spend(xs + [u for _, u in kept])
+    found = iter(released(js, set()))
     return tuple(None if u is None else next(found) for u in us)
 
 
@@ -267,6 +270,8 @@ def write_tangent(level: Level, x: Tensor, t: Tensor | None) -> None:
     """Gives a dual that was written its new tangent; in place where views see it."""
     _, primal, tangent = entry_at(x, level)
     if x.base is not None or "viewed" in x.extra_:
+        if t is not None:
+            tangent = widened(level, x, tangent, t)
         tensor.assign(tangent, 0 if t is None else t)
         return
     if t is None:
@@ -275,6 +280,31 @@ def write_tangent(level: Level, x: Tensor, t: Tensor | None) -> None:
         t = t if t.dtype is x.dtype else F.cast(t, x.dtype)
         t = laid(t if t.shape == x.shape else F.expand(t, x.shape), primal)
     x.set_extra_(DUAL, (level, primal, t))
+
+
+def widened(level: Level, x: Tensor, tangent: Tensor, t: Tensor) -> Tensor:
+    """x's tangent, in all batches that t is in; where it lacks one, its base gets a new tangent first."""
+    from tinyfin.autograd.vmap import batches, spread
+
+    if batches(t) <= batches(tangent):
+        return tangent
+    root = x if x.base is None else x.base
+    entry = entry_at(root, level)
+    if entry is None:
+        wide = laid(spread(tangent, t), entry_at(x, level)[1])
+        x.set_extra_(DUAL, (level, entry_at(x, level)[1], wide))
+        return wide
+    root.set_extra_(DUAL, (level, entry[1], laid(spread(entry[2], t), entry[1])))
+    if root is not x:
+        follow(x, root)
+    return entry_at(x, level)[2]
+
+
+def remember_source(x: Tensor, level: Level) -> None:
+    """Notes of which tangent of its base a view's tangent is a view: the base may get a new one."""
+    entry = entry_at(x.base, level)
+    if entry is not None:
+        x.set_extra_("source", entry[2])
 
 
 def promote(level: Level, x: Tensor) -> None:
@@ -293,18 +323,23 @@ def promote(level: Level, x: Tensor) -> None:
 
 def follow(x: Tensor, base: Tensor) -> None:
     """A view of a tensor that became a dual after the view was made becomes one too."""
-    entry = base.extra_[DUAL]
-    level, primal, tangent = entry
+    level, primal, tangent = base.extra_[DUAL]
     own = x.extra_ or {}
     mine = own.get(DUAL) or own.get("batch")
-    if not level.open or (mine is not None and mine[0].number >= level.number):
+    if not level.open or (mine is not None and mine[0].number > level.number):
         return
-    twin = tensor.twin(x, True)
-    tensor.rebase(twin, primal)
+    if mine is not None and mine[0] is level:
+        if own.get("source") is tangent:
+            return
+        twin = mine[1]
+    else:
+        twin = tensor.twin(x, True)
+        tensor.rebase(twin, primal)
     start = x.storage_offset() - primal.storage_offset() + tangent.storage_offset()
     moved = strided(tangent, tuple(x.shape), x.stride(), start)
     x.set_extra_("batch", None)
     x.set_extra_(DUAL, (level, twin, moved))
+    x.set_extra_("source", tangent)
 
 
 def strided(x: Tensor, shape: tuple, stride: tuple, offset: int) -> Tensor:
@@ -318,7 +353,12 @@ def laid(t: Tensor | None, like: Tensor) -> Tensor:
         return F.zeros_of(like.shape, like) if t is None else F.contiguous_copy(t)
     reach = [s * (n - 1) for s, n in zip(like.stride(), like.shape)]
     low, span = sum(r for r in reach if r < 0), sum(map(abs, reach)) + 1
-    out = strided(F.zeros_of((span,), like), tuple(like.shape), like.stride(), -low)
+    line = F.zeros_of((span,), like)
+    if t is not None:
+        from tinyfin.autograd.vmap import spread
+
+        line = spread(line, t)
+    out = strided(line, tuple(like.shape), like.stride(), -low)
     if t is not None:
         tensor.assign(out, t)
     return out

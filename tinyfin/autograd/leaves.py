@@ -24,6 +24,13 @@ def fresh(x: Tensor, outer: bool) -> Tensor:
     return tensor.twin(x).requires_grad_()
 
 
+def spend(leaves: object) -> None:
+    """Marks the leaves of a transformation that has ended: nobody differentiates by them any more."""
+    for x in leaves:
+        if x.is_leaf:
+            x.set_extra_("spent", True)
+
+
 def released(results: list, inner: set) -> list:
     """Results without the history that leads to inner leaves only; None stays."""
     return [r if r is None or not r.requires_grad or reaches_beyond([r], inner) else tensor.twin(r) for r in results]

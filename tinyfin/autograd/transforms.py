@@ -11,7 +11,7 @@ from functools import wraps
 
 from tinyfin.autograd import tree
 from tinyfin.autograd.engine import reaches_beyond, run_backward
-from tinyfin.autograd.leaves import fresh, released
+from tinyfin.autograd.leaves import fresh, released, spend
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
@@ -134,6 +134,7 @@ def differentiated(name: str, func: Callable, argnums: int | tuple, has_aux: boo
                 raise RuntimeError(f"{name}: func returned an output of dtype {y.dtype}, expected floating point")
             gs = pulled([y], [F.full_of(y.shape, 1.0, y)], xs, mode.outer)
             value = forget((y, aux) if has_aux else y, set(xs))
+            spend(xs)
         return tree.unflatten(at, gs), value
 
     return wrapped
@@ -206,6 +207,7 @@ def vjp(func: Callable, *primals: object, has_aux: bool = False) -> tuple:
         result, aux = split_aux("vjp", func(*tree.unflatten(primals, xs)), has_aux)
     outs = checked_leaves("vjp", "the output of func", result)
     inner = set(xs)
+    spend(xs)
 
     def pull(*cotangents: object, retain_graph: bool = True, create_graph: bool | None = None) -> object:
         """Cotangents of the primals; one primal gives a tuple of one, as PyTorch does."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from tinyfin.autograd import levels, tree
-from tinyfin.autograd.levels import BATCH, Level, entry_at, level_of, live
+from tinyfin.autograd.levels import BATCH, DUAL, Level, entry_at, level_of, live
 from tinyfin.backends.base import warn
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
@@ -77,14 +77,26 @@ def padded(value: object, a: object, ndim: int) -> object:
     return F.reshape(value, (value.shape[0], *(1,) * (ndim - a.ndim), *value.shape[1:]))
 
 
+def batches(t: Tensor) -> set:
+    """The open levels of vmap in which a tensor, its primal or its tangent is batched."""
+    extra = live(t).extra_ or {}
+    if BATCH in extra:
+        level, value, _ = extra[BATCH]
+        return batches(value) | ({level} if level.open else set())
+    if DUAL in extra:
+        _, primal, tangent = extra[DUAL]
+        return batches(primal) | batches(tangent)
+    return set()
+
+
 def spread(out: Tensor, like: Tensor) -> Tensor:
     """A new tensor in the batches of another one, so that samples can be written one by one."""
-    entry = (live(like).extra_ or {}).get(BATCH)
-    if entry is None or not entry[0].open:
-        return out
-    level, value, _ = entry
-    inner = spread(out, value)
-    return batched(level, F.contiguous_copy(F.expand(F.unsqueeze(inner, 0), (level.size, *out.shape))))
+    have = batches(out)
+    missing = sorted(batches(like) - have, key=lambda level: level.number)
+    wide = F.zeros(*out.shape, dtype=out.dtype, device=out.device) if have and missing else out
+    for level in missing:
+        wide = batched(level, F.contiguous_copy(F.expand(F.unsqueeze(wide, 0), (level.size, *out.shape))))
+    return out + wide if have and missing else wide
 
 
 # ---- one call

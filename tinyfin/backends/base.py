@@ -39,7 +39,7 @@ class Backend:
 
     def upload(self, block, data):
         """Writes bytes into a block that allocate gave."""
-        memoryview(block).cast("B")[:len(data)] = data
+        memoryview(block).cast("B")[: len(data)] = data
 
     def download(self, block, nbytes):
         """The first bytes of a block that allocate gave."""
@@ -157,7 +157,11 @@ def backend_support():
     for name, op in table.OPS.items():
         plain = op.plain or op
         support[name] = {
-            b: "native" if plain.has_kernel(slot) else "formula" if plain.formula is not None else "falls back"
+            b: "native"
+            if plain.has_kernel(slot)
+            else "formula"
+            if plain.formula is not None
+            else "falls back"
             for b, slot in usable.items()
         }
     return support
@@ -183,14 +187,18 @@ def place(device):
                 backend.open()
                 break
         else:
-            raise RuntimeError(f"device {device}: this build has no backend for it; have {', '.join(REGISTRY)}")
+            raise RuntimeError(
+                f"device {device}: this build has no backend for it; have {', '.join(REGISTRY)}"
+            )
     return device.slot, device.index or 0
 
 
 def mixed_devices(name, values):
     """The error for tensors on different devices."""
     where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))
-    return RuntimeError(f"{name}: the tensors are on different devices ({where}); move them with to()")
+    return RuntimeError(
+        f"{name}: the tensors are on different devices ({where}); move them with to()"
+    )
 
 
 tensor.install_hook("mixed_devices", mixed_devices)

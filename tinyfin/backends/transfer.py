@@ -20,7 +20,9 @@ def backend_of(device):
 def download(t):
     """(host bytes of the tensor's whole storage, the tensor's window over them)."""
     if t.device.slot == NULL:
-        raise RuntimeError("to: a tensor on null has a shape and no values; there is nothing to read or move")
+        raise RuntimeError(
+            "to: a tensor on null has a shape and no values; there is nothing to read or move"
+        )
     block, nbytes = tensor.block_of(t)
     data = backend_of(t.device).download(block, nbytes)
     base = exchange.from_bytes(bytes(data), UINT8, (nbytes,))
@@ -76,10 +78,14 @@ def fall_back(op, args, attrs):
     if device.slot == CPU:
         raise NotImplementedError(f"{op.name}: there is no kernel for it on the cpu")
     if not config.FALLBACK:
-        raise RuntimeError(f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
-                           "forbids running it on the cpu")
-    warn(f"{op.name} runs on the cpu: backend {device} has no kernel for it "
-         "(TINYFIN_FALLBACK=0 makes this an error)")
+        raise RuntimeError(
+            f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
+            "forbids running it on the cpu"
+        )
+    warn(
+        f"{op.name} runs on the cpu: backend {device} has no kernel for it "
+        "(TINYFIN_FALLBACK=0 makes this an error)"
+    )
     old = tensor.set_mode(0, GRAD)
     try:
         host = tuple(moved(a, CPU, 0) if isinstance(a, Tensor) else a for a in args)

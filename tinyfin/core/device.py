@@ -20,17 +20,23 @@ class Device:
         if isinstance(spec, Device):
             spec, index = spec.type, spec.index
         if not isinstance(spec, str):
-            raise TypeError(f"device: got {spec!r} of type {type(spec).__name__}, expected a string such as 'cpu'")
+            raise TypeError(
+                f"device: got {spec!r} of type {type(spec).__name__}, expected a string such as 'cpu'"
+            )
         kind, colon, number = spec.partition(":")
         if colon:
             if index is not None:
                 raise ValueError(f"device: the number is given twice, in {spec!r} and as {index}")
             if not number.isdigit():
-                raise RuntimeError(f"device: {spec!r} is not valid, expected a form such as 'cpu' or 'vulkan:1'")
+                raise RuntimeError(
+                    f"device: {spec!r} is not valid, expected a form such as 'cpu' or 'vulkan:1'"
+                )
             index = int(number)
         kind = "cpu" if kind == "blas" else kind
         if kind not in SLOTS:
-            raise RuntimeError(f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}")
+            raise RuntimeError(
+                f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}"
+            )
         if index is not None and not 0 <= index < 256:
             raise ValueError(f"device: index {index} is out of range 0 to 255")
         self.type, self.index, self.slot = kind, index, SLOTS[kind]
@@ -44,7 +50,11 @@ class Device:
         return hash((self.slot, self.index or 0))
 
     def __repr__(self):
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')"
+            if self.index is None
+            else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"

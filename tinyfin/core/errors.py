@@ -22,10 +22,13 @@ def out_of_memory(op, asked, free, stats, live):
         count, total = held.get(label, (0, 0))
         held[label] = (count + 1, total + nbytes)
     largest = sorted(held.items(), key=lambda item: -item[1][1])[:5]
-    who = ", ".join(f"{count} of {amount(total)} in all from {label}" for label, (count, total) in largest)
+    who = ", ".join(
+        f"{count} of {amount(total)} in all from {label}" for label, (count, total) in largest
+    )
     limit = "" if stats["limit"] is None else f", limit {amount(stats['limit'])}"
     return (
         f"{op}: {amount(asked)} asked for, {amount(free)} free; tensors hold {amount(stats['live'])}"
-        f" (cached {amount(stats['cached'])}{limit})" + (f"; large tensors: {who}" if who else "")
+        f" (cached {amount(stats['cached'])}{limit})"
+        + (f"; large tensors: {who}" if who else "")
         + "; delete what is no longer needed, or use a smaller batch or shape"
     )

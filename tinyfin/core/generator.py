@@ -58,7 +58,12 @@ class Generator:
     def load_state_dict(self, state):
         """Goes on from a saved state."""
         seed, draw = state["seed"], state["draw"]
-        if not (isinstance(seed, int) and isinstance(draw, int) and 0 <= seed <= MASK and 0 <= draw <= MASK):
+        if not (
+            isinstance(seed, int)
+            and isinstance(draw, int)
+            and 0 <= seed <= MASK
+            and 0 <= draw <= MASK
+        ):
             raise ValueError(f"load_state_dict: {state!r} is no generator state")
         self._seed, self._draw = seed, draw
 
@@ -81,7 +86,10 @@ class Generator:
         if getattr(new_state, "shape", None) != (16,) or new_state.dtype.name != "uint8":
             raise TypeError("set_state: expected a uint8 tensor of 16 elements, as get_state gives")
         data = bytes(new_state.tolist())
-        self._seed, self._draw = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
+        self._seed, self._draw = (
+            int.from_bytes(data[:8], "little"),
+            int.from_bytes(data[8:], "little"),
+        )
         return self
 
     def __getstate__(self):

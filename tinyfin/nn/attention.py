@@ -141,7 +141,9 @@ class MultiheadAttention(Module):
             is_causal: says that `attn_mask` is the causal mask, which must be given.
         """
         batched = len(query.shape) == 3
-        q, k, v = (self._batch_first(x, batched) for x in (query, key, value))
+        q = self._batch_first(query, batched)
+        k = q if key is query else self._batch_first(key, batched)
+        v = k if value is key else self._batch_first(value, batched)
         self._check(q, k, v, attn_mask, is_causal)
         n, length, e = q.shape
         if key_padding_mask is not None and not batched:

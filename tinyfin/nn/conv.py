@@ -5,7 +5,8 @@ from __future__ import annotations
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty
 from tinyfin.nn import functional
-from tinyfin.nn.functional.conv import flat_padding, sizes, string_padding
+from tinyfin.nn.functional.arguments import sizes
+from tinyfin.nn.functional.conv import flat_padding, string_padding
 from tinyfin.nn.linear import reset_uniform
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.nn import functional
-from tinyfin.nn.functional.conv import sizes
+from tinyfin.nn.functional.arguments import sizes
 from tinyfin.nn.module import Module
 
 TYPE_CHECKING = False

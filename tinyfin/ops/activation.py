@@ -13,40 +13,102 @@ def slope(name, default):
     return attr(name, "float", default)
 
 
-unary("relu", "select(x < T(0), T(0), x)", result="same", d=None, dtypes="ifh",
-      vjp=lambda g, y: F.relu_grad(g, y), jvp=lambda y, x_t: F.relu_grad(x_t, y),
-      doc="max(x, 0); NaN stays NaN.")
-binary("relu_grad", "select(b > T(0), a, T(0))", d=None, **INNER,
-       vjp=(lambda g, b: F.relu_grad(g, b), None), jvp=lambda b, a_t: None if a_t is None else F.relu_grad(a_t, b),
-       doc="a where the activation b is positive.")
-unary("sigmoid", "sigmoid(x)", d=None, dtypes="fh", vjp=lambda g, y: F.sigmoid_grad(g, y),
-      jvp=lambda y, x_t: F.sigmoid_grad(x_t, y), doc="1 / (1 + exp(-x)).")
-binary("sigmoid_grad", "a * ((T(1) - b) * b)", **INNER,
-       d=(lambda b: (1 - b) * b, lambda a, b: a * (1 - 2 * b)),
-       doc="a (1 - b) b for the sigmoid b.")
-unary("leaky_relu", "select(x > T(0), x, x * negative_slope)", result="same", dtypes="fh", method=False,
-      attrs=(slope("negative_slope", 0.01),), d=None,
-      vjp=lambda g, x, negative_slope: F.where(x > 0, g, g * negative_slope),
-      jvp=lambda x, x_t, negative_slope: F.where(x > 0, x_t, x_t * negative_slope),
-      doc="x where positive, else x times a small slope.")
-unary("elu", "select(x > T(0), x * scale, expm1(x * input_scale) * (alpha * scale))", result="same", dtypes="fh",
-      method=False, attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)), d=None,
-      vjp=lambda g, x, alpha, scale, input_scale: F.elu_grad(g, x, alpha, scale, input_scale),
-      jvp=lambda x, x_t, alpha, scale, input_scale: F.elu_grad(x_t, x, alpha, scale, input_scale),
-      doc="x where positive, else alpha (exp(x) - 1).")
-composite("elu_grad", "g x", lambda g, x, alpha, scale, input_scale: F.where(
-    x > 0, g * scale, g * (F.exp(F.clamp_max(x, 0.0) * input_scale) * (alpha * scale * input_scale))),
-    attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)), function=False, method=False,
+unary(
+    "relu",
+    "select(x < T(0), T(0), x)",
+    result="same",
+    d=None,
+    dtypes="ifh",
+    vjp=lambda g, y: F.relu_grad(g, y),
+    jvp=lambda y, x_t: F.relu_grad(x_t, y),
+    doc="max(x, 0); NaN stays NaN.",
+)
+binary(
+    "relu_grad",
+    "select(b > T(0), a, T(0))",
+    d=None,
+    **INNER,
+    vjp=(lambda g, b: F.relu_grad(g, b), None),
+    jvp=lambda b, a_t: None if a_t is None else F.relu_grad(a_t, b),
+    doc="a where the activation b is positive.",
+)
+unary(
+    "sigmoid",
+    "sigmoid(x)",
+    d=None,
     dtypes="fh",
-    doc="Derivative of elu times g.")
-unary("gelu_erf", "T(0.5) * x * (T(1) + erf(x * T(0.7071067811865476)))", result="same", dtypes="fh",
-      function=False, method=False, d=None, vjp=lambda g, x: F.gelu_erf_grad(g, x),
-      jvp=lambda x, x_t: F.gelu_erf_grad(x_t, x), doc="x times the normal distribution function.")
-binary("gelu_erf_grad", "a * (T(0.5) * (T(1) + erf(b * T(0.7071067811865476)))"
-       " + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))", **INNER,
-       d=(lambda a, b: F.gelu_erf_grad(F.full_of((), 1.0, b), b),
-          lambda a, b: a * (F.exp(-0.5 * (b * b)) * INV_SQRT_2PI * (2 - b * b))),
-       doc="Derivative of gelu_erf at b, times a.")
+    vjp=lambda g, y: F.sigmoid_grad(g, y),
+    jvp=lambda y, x_t: F.sigmoid_grad(x_t, y),
+    doc="1 / (1 + exp(-x)).",
+)
+binary(
+    "sigmoid_grad",
+    "a * ((T(1) - b) * b)",
+    **INNER,
+    d=(lambda b: (1 - b) * b, lambda a, b: a * (1 - 2 * b)),
+    doc="a (1 - b) b for the sigmoid b.",
+)
+unary(
+    "leaky_relu",
+    "select(x > T(0), x, x * negative_slope)",
+    result="same",
+    dtypes="fh",
+    method=False,
+    attrs=(slope("negative_slope", 0.01),),
+    d=None,
+    vjp=lambda g, x, negative_slope: F.where(x > 0, g, g * negative_slope),
+    jvp=lambda x, x_t, negative_slope: F.where(x > 0, x_t, x_t * negative_slope),
+    doc="x where positive, else x times a small slope.",
+)
+unary(
+    "elu",
+    "select(x > T(0), x * scale, expm1(x * input_scale) * (alpha * scale))",
+    result="same",
+    dtypes="fh",
+    method=False,
+    attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)),
+    d=None,
+    vjp=lambda g, x, alpha, scale, input_scale: F.elu_grad(g, x, alpha, scale, input_scale),
+    jvp=lambda x, x_t, alpha, scale, input_scale: F.elu_grad(x_t, x, alpha, scale, input_scale),
+    doc="x where positive, else alpha (exp(x) - 1).",
+)
+composite(
+    "elu_grad",
+    "g x",
+    lambda g, x, alpha, scale, input_scale: F.where(
+        x > 0,
+        g * scale,
+        g * (F.exp(F.clamp_max(x, 0.0) * input_scale) * (alpha * scale * input_scale)),
+    ),
+    attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)),
+    function=False,
+    method=False,
+    dtypes="fh",
+    doc="Derivative of elu times g.",
+)
+unary(
+    "gelu_erf",
+    "T(0.5) * x * (T(1) + erf(x * T(0.7071067811865476)))",
+    result="same",
+    dtypes="fh",
+    function=False,
+    method=False,
+    d=None,
+    vjp=lambda g, x: F.gelu_erf_grad(g, x),
+    jvp=lambda x, x_t: F.gelu_erf_grad(x_t, x),
+    doc="x times the normal distribution function.",
+)
+binary(
+    "gelu_erf_grad",
+    "a * (T(0.5) * (T(1) + erf(b * T(0.7071067811865476)))"
+    " + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))",
+    **INNER,
+    d=(
+        lambda a, b: F.gelu_erf_grad(F.full_of((), 1.0, b), b),
+        lambda a, b: a * (F.exp(-0.5 * (b * b)) * INV_SQRT_2PI * (2 - b * b)),
+    ),
+    doc="Derivative of gelu_erf at b, times a.",
+)
 
 
 def gelu_tanh(x):
@@ -54,10 +116,18 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
 
 
-unary("gelu_tanh", "T(0.5) * x * (T(1) + tanh(T(0.7978845608028654) * (x + T(0.044715) * (x * x * x))))",
-      result="same", dtypes="fh", function=False, method=False, d=None,
-      vjp=lambda g, x: F.gelu_tanh_grad(g, x), jvp=lambda x, x_t: F.gelu_tanh_grad(x_t, x),
-      doc="gelu by tanh.")
+unary(
+    "gelu_tanh",
+    "T(0.5) * x * (T(1) + tanh(T(0.7978845608028654) * (x + T(0.044715) * (x * x * x))))",
+    result="same",
+    dtypes="fh",
+    function=False,
+    method=False,
+    d=None,
+    vjp=lambda g, x: F.gelu_tanh_grad(g, x),
+    jvp=lambda x, x_t: F.gelu_tanh_grad(x_t, x),
+    doc="gelu by tanh.",
+)
 
 
 def gelu_tanh_slope(x):
@@ -66,35 +136,130 @@ def gelu_tanh_slope(x):
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (0.7978845608028654 * (1 + 0.134145 * (x * x)))
 
 
-composite("gelu_tanh_grad", "g x", lambda g, x: g * gelu_tanh_slope(x), function=False, method=False, dtypes="fh",
-          doc="Derivative of gelu_tanh times g.")
-composite("gelu", "x", lambda x, approximate: F.gelu_tanh(x) if approximate == "tanh" else F.gelu_erf(x),
-          attrs=(attr("approximate", "choice", "none", ("none", "tanh")),), method=False, dtypes="fh",
-          doc="x times the normal distribution function, or its tanh form.")
-unary("silu", "x * sigmoid(x)", result="same", dtypes="fh", method=False, d=None,
-      vjp=lambda g, x: F.silu_grad(g, x), jvp=lambda x, x_t: F.silu_grad(x_t, x),
-      doc="x times sigmoid(x).")
-binary("silu_grad", "a * (sigmoid(b) * (T(1) + b * (T(1) - sigmoid(b))))", **INNER,
-       d=(lambda b: F.silu_slope(b), lambda a, b: a * F.silu_bend(b)), doc="Derivative of silu at b, times a.")
-composite("softplus", "x", lambda x, beta, threshold: F.softplus_formula(x, beta, threshold),
-          attrs=(slope("beta", 1.0), slope("threshold", 20.0)), method=False, dtypes="fh",
-          doc="log(1 + exp(beta x)) / beta; x itself where beta x exceeds the threshold.")
-unary("softplus_one", "softplus(x)", result="same", dtypes="fh", d=lambda x: F.sigmoid(x), function=False,
-      method=False, doc="log(1 + exp(x)).")
-composite("hardtanh", "x", lambda x, min_val, max_val: F.where(
-    F.logical_and(x > min_val, x < max_val), x, F.clamp(F.detach(x), min_val, max_val)),
-    attrs=(slope("min_val", -1.0), slope("max_val", 1.0)), method=False, dtypes="fh", inplace=True,
-    doc="x limited to a range; no gradient at or beyond the bounds.")
-composite("relu6", "x", lambda x: F.hardtanh(x, 0.0, 6.0), method=False, dtypes="fh", doc="x limited to 0 to 6.")
-composite("hardsigmoid", "x", lambda x: F.hardtanh(x, -3.0, 3.0) / 6 + 0.5, method=False, dtypes="fh",
-          doc="The line x / 6 + 1/2 limited to 0 to 1.")
-composite("hardswish", "x", lambda x: x * F.hardsigmoid(x), method=False, dtypes="fh", doc="x times hardsigmoid(x).")
-composite("logsigmoid", "x", lambda x: -F.softplus_one(-x), method=False, dtypes="fh",
-          doc="log(sigmoid(x)), without overflow.")
-composite("mish", "x", lambda x: x * F.tanh(F.softplus_one(x)), method=False, dtypes="fh", doc="x tanh(softplus(x)).")
-composite("celu", "x", lambda x, alpha: F.elu(x, alpha, 1.0, 1.0 / alpha), attrs=(slope("alpha", 1.0),), method=False,
-          dtypes="fh",
-          doc="x where positive, else alpha (exp(x / alpha) - 1).")
-composite("selu", "x", lambda x: F.elu(x, 1.6732632423543772, 1.0507009873554805), method=False, dtypes="fh",
-          doc="Scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).")
-composite("softsign", "x", lambda x: x / (1 + F.abs(x)), method=False, dtypes="fh", doc="x / (1 + |x|).")
+composite(
+    "gelu_tanh_grad",
+    "g x",
+    lambda g, x: g * gelu_tanh_slope(x),
+    function=False,
+    method=False,
+    dtypes="fh",
+    doc="Derivative of gelu_tanh times g.",
+)
+composite(
+    "gelu",
+    "x",
+    lambda x, approximate: F.gelu_tanh(x) if approximate == "tanh" else F.gelu_erf(x),
+    attrs=(attr("approximate", "choice", "none", ("none", "tanh")),),
+    method=False,
+    dtypes="fh",
+    doc="x times the normal distribution function, or its tanh form.",
+)
+unary(
+    "silu",
+    "x * sigmoid(x)",
+    result="same",
+    dtypes="fh",
+    method=False,
+    d=None,
+    vjp=lambda g, x: F.silu_grad(g, x),
+    jvp=lambda x, x_t: F.silu_grad(x_t, x),
+    doc="x times sigmoid(x).",
+)
+binary(
+    "silu_grad",
+    "a * (sigmoid(b) * (T(1) + b * (T(1) - sigmoid(b))))",
+    **INNER,
+    d=(lambda b: F.silu_slope(b), lambda a, b: a * F.silu_bend(b)),
+    doc="Derivative of silu at b, times a.",
+)
+composite(
+    "softplus",
+    "x",
+    lambda x, beta, threshold: F.softplus_formula(x, beta, threshold),
+    attrs=(slope("beta", 1.0), slope("threshold", 20.0)),
+    method=False,
+    dtypes="fh",
+    doc="log(1 + exp(beta x)) / beta; x itself where beta x exceeds the threshold.",
+)
+unary(
+    "softplus_one",
+    "softplus(x)",
+    result="same",
+    dtypes="fh",
+    d=lambda x: F.sigmoid(x),
+    function=False,
+    method=False,
+    doc="log(1 + exp(x)).",
+)
+composite(
+    "hardtanh",
+    "x",
+    lambda x, min_val, max_val: F.where(
+        F.logical_and(x > min_val, x < max_val), x, F.clamp(F.detach(x), min_val, max_val)
+    ),
+    attrs=(slope("min_val", -1.0), slope("max_val", 1.0)),
+    method=False,
+    dtypes="fh",
+    inplace=True,
+    doc="x limited to a range; no gradient at or beyond the bounds.",
+)
+composite(
+    "relu6",
+    "x",
+    lambda x: F.hardtanh(x, 0.0, 6.0),
+    method=False,
+    dtypes="fh",
+    doc="x limited to 0 to 6.",
+)
+composite(
+    "hardsigmoid",
+    "x",
+    lambda x: F.hardtanh(x, -3.0, 3.0) / 6 + 0.5,
+    method=False,
+    dtypes="fh",
+    doc="The line x / 6 + 1/2 limited to 0 to 1.",
+)
+composite(
+    "hardswish",
+    "x",
+    lambda x: x * F.hardsigmoid(x),
+    method=False,
+    dtypes="fh",
+    doc="x times hardsigmoid(x).",
+)
+composite(
+    "logsigmoid",
+    "x",
+    lambda x: -F.softplus_one(-x),
+    method=False,
+    dtypes="fh",
+    doc="log(sigmoid(x)), without overflow.",
+)
+composite(
+    "mish",
+    "x",
+    lambda x: x * F.tanh(F.softplus_one(x)),
+    method=False,
+    dtypes="fh",
+    doc="x tanh(softplus(x)).",
+)
+composite(
+    "celu",
+    "x",
+    lambda x, alpha: F.elu(x, alpha, 1.0, 1.0 / alpha),
+    attrs=(slope("alpha", 1.0),),
+    method=False,
+    dtypes="fh",
+    doc="x where positive, else alpha (exp(x / alpha) - 1).",
+)
+composite(
+    "selu",
+    "x",
+    lambda x: F.elu(x, 1.6732632423543772, 1.0507009873554805),
+    method=False,
+    dtypes="fh",
+    doc="Scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).",
+)
+composite(
+    "softsign", "x", lambda x: x / (1 + F.abs(x)), method=False, dtypes="fh", doc="x / (1 + |x|)."
+)

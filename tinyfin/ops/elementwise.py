@@ -33,57 +33,168 @@ def maximum_share(a, b):
 
 # ---- arithmetic
 
-binary("add", "wrap_add(a, b)", symbol="+", d=(1, 1), doc="Sum, element by element.",
-       overload=lambda a, b, *, alpha=1: F.add(a, F.mul(b, alpha)))
-binary("sub", "wrap_sub(a, b)", symbol="-", d=(1, -1), dtypes="ifh", doc="Difference, element by element.",
-       overload=lambda a, b, *, alpha=1: F.sub(a, F.mul(b, alpha)))
-binary("mul", "wrap_mul(a, b)", symbol="*", d=(lambda b: b, lambda a: a),
-       doc="Product, element by element.")
-binary("div", "a / b", symbol="/", result="float", d=None,
-       vjp=(lambda g, b: g / b, lambda g, y, b: -g * (y / b)),
-       jvp=lambda y, b, a_t, b_t: F.add_tangents(None if a_t is None else a_t / b,
-                                                 None if b_t is None else -b_t * (y / b)),
-       doc="Quotient; integers become floating point.",
-       overload=lambda a, b, *, rounding_mode=None: F.div_rounded(a, b, rounding_mode))
-binary("floor_divide", "floordiv(a, b)", symbol="//", d=None, nondiff=True, dtypes="ifh",
-       doc="Quotient rounded down; an integer zero divisor is an error.")
-binary("trunc_divide", "truncdiv(a, b)", d=None, nondiff=True, dtypes="ifh", function=False, method=False,
-       doc="Quotient rounded towards zero.")
-binary("remainder", "mod(a, b)", symbol="%", dtypes="ifh",
-       d=(1, lambda a, b: -F.floor(a / b)),
-       doc="Remainder with the sign of the divisor, as Python's %.")
-binary("fmod", "fmod(a, b)", dtypes="ifh", d=(1, lambda a, b: -F.trunc(a / b)),
-       doc="Remainder with the sign of the dividend, as C's fmod.")
-binary("pow", "pow(a, b)", symbol="**", dtypes="ifh", d=(pow_da, pow_db), public={"a": "input", "b": "exponent"},
-       doc="Power; integers to a negative power give 0, or 1 and -1 for those bases.")
-binary("maximum", "max(a, b)", d=(lambda a, b: F.share_max(a, b), lambda a, b: F.share_max(b, a)),
-       scalars=True, doc="The larger element; NaN wins; at a tie the gradient is shared.")
-binary("minimum", "min(a, b)", d=(lambda a, b: F.share_max(-a, -b), lambda a, b: F.share_max(-b, -a)),
-       doc="The smaller element; NaN wins; at a tie the gradient is shared.")
-binary("share_max", "select(a > b, T(2), select(a == b, T(1), T(0))) / T(2)", d=None, nondiff=True, dtypes="fh",
-       function=False, method=False, doc="1 where a is larger, one half at a tie, else 0.")
-binary("fmax", "select(isnan(a), b, select(isnan(b), a, max(a, b)))", d=None, dtypes="bifh",
-       vjp=(lambda g, a, b: F.where(F.logical_or(a >= b, b != b), g, 0.0),
-            lambda g, a, b: F.where(F.logical_or(a >= b, b != b), 0.0, g)),
-       doc="The larger element; a number wins over NaN.")
-binary("fmin", "select(isnan(a), b, select(isnan(b), a, min(a, b)))", d=None, dtypes="bifh",
-       vjp=(lambda g, a, b: F.where(F.logical_or(a <= b, b != b), g, 0.0),
-            lambda g, a, b: F.where(F.logical_or(a <= b, b != b), 0.0, g)),
-       doc="The smaller element; a number wins over NaN.")
-binary("atan2", "atan2(a, b)", result="float", dtypes="fh",
-       d=(lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
-       doc="Angle of the point (b, a), in radians.")
-binary("hypot", "sqrt(a * a + b * b)", result="float", dtypes="fh", d=(lambda a, y: a / y, lambda b, y: b / y),
-       doc="Length of the vector (a, b).")
-binary("copysign", "copysign(a, b)", result="float", dtypes="fh",
-       d=(lambda a, y: F.sign(y) * F.sign(a), 0),
-       doc="Magnitude of a with the sign of b.")
-composite("logaddexp", "a b", lambda a, b: F.logaddexp_formula(a, b), scalars=True, dtypes="fh",
-          doc="log(exp(a) + exp(b)) without overflow.")
+binary(
+    "add",
+    "wrap_add(a, b)",
+    symbol="+",
+    d=(1, 1),
+    doc="Sum, element by element.",
+    overload=lambda a, b, *, alpha=1: F.add(a, F.mul(b, alpha)),
+)
+binary(
+    "sub",
+    "wrap_sub(a, b)",
+    symbol="-",
+    d=(1, -1),
+    dtypes="ifh",
+    doc="Difference, element by element.",
+    overload=lambda a, b, *, alpha=1: F.sub(a, F.mul(b, alpha)),
+)
+binary(
+    "mul",
+    "wrap_mul(a, b)",
+    symbol="*",
+    d=(lambda b: b, lambda a: a),
+    doc="Product, element by element.",
+)
+binary(
+    "div",
+    "a / b",
+    symbol="/",
+    result="float",
+    d=None,
+    vjp=(lambda g, b: g / b, lambda g, y, b: -g * (y / b)),
+    jvp=lambda y, b, a_t, b_t: F.add_tangents(
+        None if a_t is None else a_t / b, None if b_t is None else -b_t * (y / b)
+    ),
+    doc="Quotient; integers become floating point.",
+    overload=lambda a, b, *, rounding_mode=None: F.div_rounded(a, b, rounding_mode),
+)
+binary(
+    "floor_divide",
+    "floordiv(a, b)",
+    symbol="//",
+    d=None,
+    nondiff=True,
+    dtypes="ifh",
+    doc="Quotient rounded down; an integer zero divisor is an error.",
+)
+binary(
+    "trunc_divide",
+    "truncdiv(a, b)",
+    d=None,
+    nondiff=True,
+    dtypes="ifh",
+    function=False,
+    method=False,
+    doc="Quotient rounded towards zero.",
+)
+binary(
+    "remainder",
+    "mod(a, b)",
+    symbol="%",
+    dtypes="ifh",
+    d=(1, lambda a, b: -F.floor(a / b)),
+    doc="Remainder with the sign of the divisor, as Python's %.",
+)
+binary(
+    "fmod",
+    "fmod(a, b)",
+    dtypes="ifh",
+    d=(1, lambda a, b: -F.trunc(a / b)),
+    doc="Remainder with the sign of the dividend, as C's fmod.",
+)
+binary(
+    "pow",
+    "pow(a, b)",
+    symbol="**",
+    dtypes="ifh",
+    d=(pow_da, pow_db),
+    public={"a": "input", "b": "exponent"},
+    doc="Power; integers to a negative power give 0, or 1 and -1 for those bases.",
+)
+binary(
+    "maximum",
+    "max(a, b)",
+    d=(lambda a, b: F.share_max(a, b), lambda a, b: F.share_max(b, a)),
+    scalars=True,
+    doc="The larger element; NaN wins; at a tie the gradient is shared.",
+)
+binary(
+    "minimum",
+    "min(a, b)",
+    d=(lambda a, b: F.share_max(-a, -b), lambda a, b: F.share_max(-b, -a)),
+    doc="The smaller element; NaN wins; at a tie the gradient is shared.",
+)
+binary(
+    "share_max",
+    "select(a > b, T(2), select(a == b, T(1), T(0))) / T(2)",
+    d=None,
+    nondiff=True,
+    dtypes="fh",
+    function=False,
+    method=False,
+    doc="1 where a is larger, one half at a tie, else 0.",
+)
+binary(
+    "fmax",
+    "select(isnan(a), b, select(isnan(b), a, max(a, b)))",
+    d=None,
+    dtypes="bifh",
+    vjp=(
+        lambda g, a, b: F.where(F.logical_or(a >= b, b != b), g, 0.0),
+        lambda g, a, b: F.where(F.logical_or(a >= b, b != b), 0.0, g),
+    ),
+    doc="The larger element; a number wins over NaN.",
+)
+binary(
+    "fmin",
+    "select(isnan(a), b, select(isnan(b), a, min(a, b)))",
+    d=None,
+    dtypes="bifh",
+    vjp=(
+        lambda g, a, b: F.where(F.logical_or(a <= b, b != b), g, 0.0),
+        lambda g, a, b: F.where(F.logical_or(a <= b, b != b), 0.0, g),
+    ),
+    doc="The smaller element; a number wins over NaN.",
+)
+binary(
+    "atan2",
+    "atan2(a, b)",
+    result="float",
+    dtypes="fh",
+    d=(lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
+    doc="Angle of the point (b, a), in radians.",
+)
+binary(
+    "hypot",
+    "sqrt(a * a + b * b)",
+    result="float",
+    dtypes="fh",
+    d=(lambda a, y: a / y, lambda b, y: b / y),
+    doc="Length of the vector (a, b).",
+)
+binary(
+    "copysign",
+    "copysign(a, b)",
+    result="float",
+    dtypes="fh",
+    d=(lambda a, y: F.sign(y) * F.sign(a), 0),
+    doc="Magnitude of a with the sign of b.",
+)
+composite(
+    "logaddexp",
+    "a b",
+    lambda a, b: F.logaddexp_formula(a, b),
+    scalars=True,
+    dtypes="fh",
+    doc="log(exp(a) + exp(b)) without overflow.",
+)
 composite("true_divide", "a b", lambda a, b: F.div(a, b), scalars=True, doc="The same as div.")
 
 
 # ---- comparison and logic
+
 
 def compare(name, symbol, doc):
     """A comparison: bool result, no derivative."""
@@ -96,56 +207,193 @@ compare("lt", "<", "Whether elements of the first are smaller.")
 compare("le", "<=", "Whether elements of the first are smaller or equal.")
 compare("gt", ">", "Whether elements of the first are larger.")
 compare("ge", ">=", "Whether elements of the first are larger or equal.")
-binary("logical_and", "(a != T(0)) & (b != T(0))", result="bool", d=None, nondiff=True, doc="Both nonzero.")
-binary("logical_or", "(a != T(0)) | (b != T(0))", result="bool", d=None, nondiff=True, doc="Either nonzero.")
-binary("logical_xor", "(a != T(0)) != (b != T(0))", result="bool", d=None, nondiff=True, doc="Exactly one nonzero.")
-unary("logical_not", "x == T(0)", d=None, result="bool", nondiff=True, doc="Whether elements are zero.")
-binary("bitwise_and", "a & b", symbol="&", d=None, nondiff=True, dtypes="bi", doc="Bitwise and; logical for bool.")
-binary("bitwise_or", "a | b", symbol="|", d=None, nondiff=True, dtypes="bi", doc="Bitwise or; logical for bool.")
-binary("bitwise_xor", "a ^ b", symbol="^", d=None, nondiff=True, dtypes="bi",
-       doc="Bitwise exclusive or; logical for bool.")
-unary("bitwise_not", "bitnot(x)", symbol="~", d=None, result="same", nondiff=True, dtypes="bi",
-      doc="Bitwise complement; logical for bool.")
-binary("bitwise_left_shift", "shl(a, b)", symbol="<<", d=None, nondiff=True, dtypes="i",
-       doc="Shift left; too large counts give 0.")
-binary("bitwise_right_shift", "shr(a, b)", symbol=">>", d=None, nondiff=True, dtypes="i",
-       doc="Arithmetic shift right; too large counts give the sign.")
+binary(
+    "logical_and",
+    "(a != T(0)) & (b != T(0))",
+    result="bool",
+    d=None,
+    nondiff=True,
+    doc="Both nonzero.",
+)
+binary(
+    "logical_or",
+    "(a != T(0)) | (b != T(0))",
+    result="bool",
+    d=None,
+    nondiff=True,
+    doc="Either nonzero.",
+)
+binary(
+    "logical_xor",
+    "(a != T(0)) != (b != T(0))",
+    result="bool",
+    d=None,
+    nondiff=True,
+    doc="Exactly one nonzero.",
+)
+unary(
+    "logical_not",
+    "x == T(0)",
+    d=None,
+    result="bool",
+    nondiff=True,
+    doc="Whether elements are zero.",
+)
+binary(
+    "bitwise_and",
+    "a & b",
+    symbol="&",
+    d=None,
+    nondiff=True,
+    dtypes="bi",
+    doc="Bitwise and; logical for bool.",
+)
+binary(
+    "bitwise_or",
+    "a | b",
+    symbol="|",
+    d=None,
+    nondiff=True,
+    dtypes="bi",
+    doc="Bitwise or; logical for bool.",
+)
+binary(
+    "bitwise_xor",
+    "a ^ b",
+    symbol="^",
+    d=None,
+    nondiff=True,
+    dtypes="bi",
+    doc="Bitwise exclusive or; logical for bool.",
+)
+unary(
+    "bitwise_not",
+    "bitnot(x)",
+    symbol="~",
+    d=None,
+    result="same",
+    nondiff=True,
+    dtypes="bi",
+    doc="Bitwise complement; logical for bool.",
+)
+binary(
+    "bitwise_left_shift",
+    "shl(a, b)",
+    symbol="<<",
+    d=None,
+    nondiff=True,
+    dtypes="i",
+    doc="Shift left; too large counts give 0.",
+)
+binary(
+    "bitwise_right_shift",
+    "shr(a, b)",
+    symbol=">>",
+    d=None,
+    nondiff=True,
+    dtypes="i",
+    doc="Arithmetic shift right; too large counts give the sign.",
+)
 unary("isnan", "isnan(x)", d=None, result="bool", nondiff=True, doc="Whether elements are NaN.")
-unary("isinf", "isinf(x)", d=None, result="bool", nondiff=True, doc="Whether elements are infinite.")
-unary("isfinite", "(isnan(x) == 0) & (isinf(x) == 0)", d=None, result="bool", nondiff=True,
-      doc="Whether elements are neither NaN nor infinite.")
-unary("signbit", "signbit(x)", d=None, result="bool", nondiff=True, doc="Whether the sign bit is set.")
+unary(
+    "isinf", "isinf(x)", d=None, result="bool", nondiff=True, doc="Whether elements are infinite."
+)
+unary(
+    "isfinite",
+    "(isnan(x) == 0) & (isinf(x) == 0)",
+    d=None,
+    result="bool",
+    nondiff=True,
+    doc="Whether elements are neither NaN nor infinite.",
+)
+unary(
+    "signbit", "signbit(x)", d=None, result="bool", nondiff=True, doc="Whether the sign bit is set."
+)
 
 # ---- choice
 
-row("where", "c a b", expr="select(c != T(0), a, b)", infer="where", family="elementwise", scalars=True,
+row(
+    "where",
+    "c a b",
+    expr="select(c != T(0), a, b)",
+    infer="where",
+    family="elementwise",
+    scalars=True,
     vjp=(None, lambda g, c: F.where(c, g, 0.0), lambda g, c: F.where(c, 0.0, g)),
     jvp=lambda c, a_t, b_t: F.where(c, 0.0 if a_t is None else a_t, 0.0 if b_t is None else b_t),
-    public={"a": "input"}, method=False,
-    doc="Elements of the second tensor where the condition holds, of the third elsewhere.")
-composite("masked_fill", "x c a", lambda x, c, a: F.masked_fill_formula(x, c, a), scalars=True, inplace=True,
-          public={"c": "mask", "a": "value"}, dtypes="any", doc="A value where the mask holds, the tensor elsewhere.")
-binary("clamp_min", "select(isnan(x), x, select(isnan(a), a, select(x < a, a, x)))", args="x a",
-       d=None, public={"a": "min"},
-       vjp=(lambda g, x, a: F.where(x < a, 0.0, g), lambda g, x, a: F.where(x < a, g, 0.0)),
-       doc="Elements not below a bound; NaN in either passes.")
-binary("clamp_max", "select(isnan(x), x, select(isnan(a), a, select(x > a, a, x)))", args="x a",
-       d=None, public={"a": "max"},
-       vjp=(lambda g, x, a: F.where(x > a, 0.0, g), lambda g, x, a: F.where(x > a, g, 0.0)),
-       doc="Elements not above a bound; NaN in either passes.")
+    public={"a": "input"},
+    method=False,
+    doc="Elements of the second tensor where the condition holds, of the third elsewhere.",
+)
+composite(
+    "masked_fill",
+    "x c a",
+    lambda x, c, a: F.masked_fill_formula(x, c, a),
+    scalars=True,
+    inplace=True,
+    public={"c": "mask", "a": "value"},
+    dtypes="any",
+    doc="A value where the mask holds, the tensor elsewhere.",
+)
+binary(
+    "clamp_min",
+    "select(isnan(x), x, select(isnan(a), a, select(x < a, a, x)))",
+    args="x a",
+    d=None,
+    public={"a": "min"},
+    vjp=(lambda g, x, a: F.where(x < a, 0.0, g), lambda g, x, a: F.where(x < a, g, 0.0)),
+    doc="Elements not below a bound; NaN in either passes.",
+)
+binary(
+    "clamp_max",
+    "select(isnan(x), x, select(isnan(a), a, select(x > a, a, x)))",
+    args="x a",
+    d=None,
+    public={"a": "max"},
+    vjp=(lambda g, x, a: F.where(x > a, 0.0, g), lambda g, x, a: F.where(x > a, g, 0.0)),
+    doc="Elements not above a bound; NaN in either passes.",
+)
 
 # ---- rounding and sign
 
 unary("abs", "abs(x)", symbol="abs", result="same", d=lambda x: F.sign(x), doc="Magnitude.")
 unary("neg", "neg(x)", symbol="neg", result="same", d=-1, dtypes="ifh", doc="The negative.")
-unary("sign", "select(isnan(x), x, T(x > T(0)) - T(x < T(0)))", result="same", d=0,
-      doc="-1, 0 or 1 by sign; NaN stays.")
-unary("floor", "floor(x)", result="same", d=0, dtypes="ifh", doc="Largest integer not above each element.")
-unary("ceil", "ceil(x)", result="same", d=0, dtypes="ifh", doc="Smallest integer not below each element.")
+unary("sign", "T(x > T(0)) - T(x < T(0))", result="same", d=0, doc="-1, 0 or 1 by sign; 0 for NaN.")
+unary(
+    "floor",
+    "floor(x)",
+    result="same",
+    d=0,
+    dtypes="ifh",
+    doc="Largest integer not above each element.",
+)
+unary(
+    "ceil",
+    "ceil(x)",
+    result="same",
+    d=0,
+    dtypes="ifh",
+    doc="Smallest integer not below each element.",
+)
 unary("trunc", "trunc(x)", result="same", d=0, dtypes="ifh", doc="Integer part.")
-unary("round_even", "round(x)", result="same", d=0, dtypes="ifh", function=False, method=False,
-      doc="Nearest integer, halves to even.")
-unary("square", "wrap_mul(x, x)", result="same", d=lambda x: 2 * x, doc="Product with itself.")
+unary(
+    "round_even",
+    "round(x)",
+    result="same",
+    d=0,
+    dtypes="ifh",
+    function=False,
+    method=False,
+    doc="Nearest integer, halves to even.",
+)
+unary(
+    "square",
+    "wrap_mul(x, x)",
+    result="same",
+    d=lambda x: 2 * x,
+    dtypes="ifh",
+    doc="Product with itself.",
+)
 unary("positive", "x", result="same", d=1, dtypes="ifh", doc="The element itself.", inplace=False)
 
 # ---- elementary functions
@@ -154,39 +402,158 @@ unary("exp", "exp(x)", d=lambda y: y, dtypes="fh", doc="Exponential.")
 unary("exp2", "exp2(x)", d=lambda y: y * LN2, dtypes="fh", doc="Two to the power of each element.")
 unary("expm1", "expm1(x)", d=lambda y: y + 1, dtypes="fh", doc="exp(x) - 1, exact near 0.")
 unary("log", "log(x)", d=lambda x: 1 / x, dtypes="fh", domain=(0.1, 5), doc="Natural logarithm.")
-unary("log2", "log2(x)", d=lambda x: 1 / (x * LN2), dtypes="fh", domain=(0.1, 5), doc="Logarithm to base 2.")
-unary("log10", "log10(x)", d=lambda x: 1 / (x * LN10), dtypes="fh", domain=(0.1, 5), doc="Logarithm to base 10.")
-unary("log1p", "log1p(x)", d=lambda x: 1 / (1 + x), dtypes="fh", domain=(-0.9, 5), doc="log(1 + x), exact near 0.")
-unary("sqrt", "sqrt(x)", d=None, vjp=(lambda g, y: g / (2 * y)), jvp=lambda y, x_t: x_t / (2 * y), dtypes="fh",
-      domain=(0.1, 5), doc="Square root.")
-unary("root_or_flat", "sqrt(x)", d=None, vjp=lambda g, y: F.where(y == 0, 0.0, g / (2 * y)), dtypes="fh",
-      jvp=lambda y, x_t: F.where(y == 0, 0.0, x_t / (2 * y)), domain=(0.1, 5), function=False, method=False,
-      doc="Square root whose gradient at 0 is taken as 0: norms have a subgradient there.")
-composite("norm2", "x", lambda x, dim, keepdim: F.root_or_flat(F.sum(F.square(x), dim, keepdim)),
-          attrs=(DIMS, KEEPDIM), function=False, method=False, dtypes="fh", doc="Euclidean length along axes.")
-unary("rsqrt", "rsqrt(x)", d=lambda y: -0.5 * (y * y * y), dtypes="fh", domain=(0.1, 5),
-      doc="One over the square root.")
-unary("reciprocal", "T(1) / x", d=lambda y: -(y * y), dtypes="fh", domain=(0.3, 5), doc="One over each element.")
+unary(
+    "log2",
+    "log2(x)",
+    d=lambda x: 1 / (x * LN2),
+    dtypes="fh",
+    domain=(0.1, 5),
+    doc="Logarithm to base 2.",
+)
+unary(
+    "log10",
+    "log10(x)",
+    d=lambda x: 1 / (x * LN10),
+    dtypes="fh",
+    domain=(0.1, 5),
+    doc="Logarithm to base 10.",
+)
+unary(
+    "log1p",
+    "log1p(x)",
+    d=lambda x: 1 / (1 + x),
+    dtypes="fh",
+    domain=(-0.9, 5),
+    doc="log(1 + x), exact near 0.",
+)
+unary(
+    "sqrt",
+    "sqrt(x)",
+    d=None,
+    vjp=(lambda g, y: g / (2 * y)),
+    jvp=lambda y, x_t: x_t / (2 * y),
+    dtypes="fh",
+    domain=(0.1, 5),
+    doc="Square root.",
+)
+unary(
+    "root_or_flat",
+    "sqrt(x)",
+    d=None,
+    vjp=lambda g, y: F.where(y == 0, 0.0, g / (2 * y)),
+    dtypes="fh",
+    jvp=lambda y, x_t: F.where(y == 0, 0.0, x_t / (2 * y)),
+    domain=(0.1, 5),
+    function=False,
+    method=False,
+    doc="Square root whose gradient at 0 is taken as 0: norms have a subgradient there.",
+)
+composite(
+    "norm2",
+    "x",
+    lambda x, dim, keepdim: F.root_or_flat(F.sum(F.square(x), dim, keepdim)),
+    attrs=(DIMS, KEEPDIM),
+    function=False,
+    method=False,
+    dtypes="fh",
+    doc="Euclidean length along axes.",
+)
+unary(
+    "rsqrt",
+    "rsqrt(x)",
+    d=lambda y: -0.5 * (y * y * y),
+    dtypes="fh",
+    domain=(0.1, 5),
+    doc="One over the square root.",
+)
+unary(
+    "reciprocal",
+    "T(1) / x",
+    d=lambda y: -(y * y),
+    dtypes="fh",
+    domain=(0.3, 5),
+    doc="One over each element.",
+)
 unary("sin", "sin(x)", d=lambda x: F.cos(x), dtypes="fh", doc="Sine; radians.")
 unary("cos", "cos(x)", d=lambda x: -F.sin(x), dtypes="fh", doc="Cosine; radians.")
-unary("tan", "tan(x)", d=lambda y: 1 + y * y, dtypes="fh", domain=(-1.2, 1.2), doc="Tangent; radians.")
-unary("asin", "asin(x)", d=lambda x: F.rsqrt(1 - x * x), dtypes="fh", domain=(-0.9, 0.9), doc="Inverse sine; radians.")
-unary("acos", "acos(x)", d=lambda x: -F.rsqrt(1 - x * x), dtypes="fh", domain=(-0.9, 0.9),
-      doc="Inverse cosine; radians.")
+unary(
+    "tan", "tan(x)", d=lambda y: 1 + y * y, dtypes="fh", domain=(-1.2, 1.2), doc="Tangent; radians."
+)
+unary(
+    "asin",
+    "asin(x)",
+    d=lambda x: F.rsqrt(1 - x * x),
+    dtypes="fh",
+    domain=(-0.9, 0.9),
+    doc="Inverse sine; radians.",
+)
+unary(
+    "acos",
+    "acos(x)",
+    d=lambda x: -F.rsqrt(1 - x * x),
+    dtypes="fh",
+    domain=(-0.9, 0.9),
+    doc="Inverse cosine; radians.",
+)
 unary("atan", "atan(x)", d=lambda x: 1 / (1 + x * x), dtypes="fh", doc="Inverse tangent; radians.")
 unary("sinh", "sinh(x)", d=lambda x: F.cosh(x), dtypes="fh", doc="Hyperbolic sine.")
 unary("cosh", "cosh(x)", d=lambda x: F.sinh(x), dtypes="fh", doc="Hyperbolic cosine.")
 unary("tanh", "tanh(x)", d=lambda y: 1 - y * y, dtypes="fh", doc="Hyperbolic tangent.")
-unary("asinh", "asinh(x)", d=lambda x: F.rsqrt(x * x + 1), dtypes="fh", doc="Inverse hyperbolic sine.")
-unary("acosh", "acosh(x)", d=lambda x: F.rsqrt(x * x - 1), dtypes="fh", domain=(1.2, 5),
-      doc="Inverse hyperbolic cosine.")
-unary("atanh", "atanh(x)", d=lambda x: 1 / (1 - x * x), dtypes="fh", domain=(-0.9, 0.9),
-      doc="Inverse hyperbolic tangent.")
-unary("erf", "erf(x)", d=lambda x: TWO_OVER_SQRT_PI * F.exp(-(x * x)), dtypes="fh", doc="Error function.")
-unary("erfc", "erfc(x)", d=lambda x: -TWO_OVER_SQRT_PI * F.exp(-(x * x)), dtypes="fh", doc="1 - erf(x), exact for large x.")
-unary("erfinv", "erfinv(x)", d=lambda y: F.exp(y * y) / TWO_OVER_SQRT_PI, dtypes="fh", domain=(-0.9, 0.9),
-      doc="Inverse of the error function.")
-unary("lgamma", "lgamma(x)", d=lambda x: F.digamma(x), dtypes="fh", domain=(0.3, 5),
-      doc="Logarithm of the magnitude of the gamma function.")
-unary("digamma", "digamma(x)", d=None, vjp=lambda g, x: F.refuse_digamma_gradient(), dtypes="fh", domain=(0.3, 5),
-      doc="Derivative of lgamma; itself without derivative.")
+unary(
+    "asinh", "asinh(x)", d=lambda x: F.rsqrt(x * x + 1), dtypes="fh", doc="Inverse hyperbolic sine."
+)
+unary(
+    "acosh",
+    "acosh(x)",
+    d=lambda x: F.rsqrt(x * x - 1),
+    dtypes="fh",
+    domain=(1.2, 5),
+    doc="Inverse hyperbolic cosine.",
+)
+unary(
+    "atanh",
+    "atanh(x)",
+    d=lambda x: 1 / (1 - x * x),
+    dtypes="fh",
+    domain=(-0.9, 0.9),
+    doc="Inverse hyperbolic tangent.",
+)
+unary(
+    "erf",
+    "erf(x)",
+    d=lambda x: TWO_OVER_SQRT_PI * F.exp(-(x * x)),
+    dtypes="fh",
+    doc="Error function.",
+)
+unary(
+    "erfc",
+    "erfc(x)",
+    d=lambda x: -TWO_OVER_SQRT_PI * F.exp(-(x * x)),
+    dtypes="fh",
+    doc="1 - erf(x), exact for large x.",
+)
+unary(
+    "erfinv",
+    "erfinv(x)",
+    d=lambda y: F.exp(y * y) / TWO_OVER_SQRT_PI,
+    dtypes="fh",
+    domain=(-0.9, 0.9),
+    doc="Inverse of the error function.",
+)
+unary(
+    "lgamma",
+    "lgamma(x)",
+    d=lambda x: F.digamma(x),
+    dtypes="fh",
+    domain=(0.3, 5),
+    doc="Logarithm of the magnitude of the gamma function.",
+)
+unary(
+    "digamma",
+    "digamma(x)",
+    d=None,
+    vjp=lambda g, x: F.refuse_digamma_gradient(),
+    dtypes="fh",
+    domain=(0.3, 5),
+    doc="Derivative of lgamma; itself without derivative.",
+)

@@ -29,12 +29,23 @@ def matmul_db(g, a, b_shape):
 
 def flat(x):
     """Leading axes joined."""
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.numel() else x.reshape(0, x.shape[-1])
+    return (
+        x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.numel() else x.reshape(0, x.shape[-1])
+    )
 
 
-row("matmul", "a b", infer="matmul", family="matmul", symbol="@", amp="low", dtypes="ifh", jvp="linear",
+row(
+    "matmul",
+    "a b",
+    infer="matmul",
+    family="matmul",
+    symbol="@",
+    amp="low",
+    dtypes="ifh",
+    jvp="linear",
     vjp=(matmul_da, matmul_db),
-    doc="Matrix product of the last two axes; leading axes broadcast, vectors act as in NumPy.")
+    doc="Matrix product of the last two axes; leading axes broadcast, vectors act as in NumPy.",
+)
 
 
 def linear_dw(g, x):
@@ -49,18 +60,32 @@ def linear_db(g):
 
 def linear_jvp(x, w, x_t, w_t, bias_t):
     """Bilinear in input and weight, linear in bias."""
-    return F.add_tangents(None if x_t is None else F.linear(x_t, w), None if w_t is None else F.linear(x, w_t), bias_t)
+    return F.add_tangents(
+        None if x_t is None else F.linear(x_t, w), None if w_t is None else F.linear(x, w_t), bias_t
+    )
 
 
-row("linear", "x w bias?", infer="linear", family="linear", amp="low", dtypes="fh", method=False, function=False,
-    vjp=(lambda g, w: F.matmul(g, w), linear_dw, linear_db), jvp=linear_jvp,
-    doc="x w^T + bias, over the last axis.")
+row(
+    "linear",
+    "x w bias?",
+    infer="linear",
+    family="linear",
+    amp="low",
+    dtypes="fh",
+    method=False,
+    function=False,
+    vjp=(lambda g, w: F.matmul(g, w), linear_dw, linear_db),
+    jvp=linear_jvp,
+    doc="x w^T + bias, over the last axis.",
+)
 
 
 def need(name, x, ndim, what):
     """A check of dimensions with the argument's name."""
     if x.ndim != ndim:
-        raise RuntimeError(f"{name}: {what} has {x.ndim} dimensions ({tuple(x.shape)}), expected {ndim}")
+        raise RuntimeError(
+            f"{name}: {what} has {x.ndim} dimensions ({tuple(x.shape)}), expected {ndim}"
+        )
 
 
 def product(name, na, nb):
@@ -79,7 +104,9 @@ def bmm(a, b):
     need("bmm", a, 3, "input")
     need("bmm", b, 3, "mat2")
     if a.shape[0] != b.shape[0]:
-        raise RuntimeError(f"bmm: input is {tuple(a.shape)}, mat2 is {tuple(b.shape)}: batch sizes differ")
+        raise RuntimeError(
+            f"bmm: input is {tuple(a.shape)}, mat2 is {tuple(b.shape)}: batch sizes differ"
+        )
     return F.matmul(a, b)
 
 
@@ -97,7 +124,9 @@ def scaled(name, x, factor, what):
     if x.dtype.is_floating_point or x.dtype.is_complex:
         return x * factor
     if factor != int(factor):
-        raise RuntimeError(f"{name}: {what} is {factor}, expected a whole number for {x.dtype} matrices")
+        raise RuntimeError(
+            f"{name}: {what} is {factor}, expected a whole number for {x.dtype} matrices"
+        )
     return x * int(factor)
 
 
@@ -107,13 +136,17 @@ def added(name, product):
     def formula(base, a, b, beta, alpha):
         y = product(a, b)
         if base.dtype != y.dtype:
-            raise RuntimeError(f"{name}: input has dtype {base.dtype}, the product {y.dtype}; expected the same")
+            raise RuntimeError(
+                f"{name}: input has dtype {base.dtype}, the product {y.dtype}; expected the same"
+            )
         if base.shape != y.shape:
             try:
                 base = base.expand(y.shape)
             except RuntimeError:
-                raise RuntimeError(f"{name}: input is {tuple(base.shape)}, which does not expand to the product's "
-                                   f"{tuple(y.shape)}") from None
+                raise RuntimeError(
+                    f"{name}: input is {tuple(base.shape)}, which does not expand to the product's "
+                    f"{tuple(y.shape)}"
+                ) from None
         y = scaled(name, y, alpha, "alpha")
         return y + F.zeros_of((), y) if beta == 0 else y + scaled(name, base, beta, "beta")
 
@@ -121,19 +154,77 @@ def added(name, product):
 
 
 BETA_ALPHA = (attr("beta", "float", 1.0), attr("alpha", "float", 1.0))
-composite("mm", "a b", product("mm", 2, 2), public={"b": "mat2"}, dtypes="ifh", doc="Product of two matrices.")
-composite("bmm", "a b", bmm, public={"b": "mat2"}, dtypes="ifh", doc="Products of two equal batches of matrices.")
-composite("mv", "a b", product("mv", 2, 1), public={"b": "vec"}, dtypes="ifh", doc="Product of a matrix and a vector.")
-composite("dot", "a b", product("dot", 1, 1), public={"b": "tensor"}, dtypes="ifh", doc="Product of two vectors.")
-composite("inner", "a b", lambda a, b: F.mul(a, b) if 0 in (a.ndim, b.ndim) else F.tensordot(a, b, ([-1], [-1])),
-          dtypes="ifh", doc="Sums of products over the last axes of both.")
-composite("outer", "a b", outer, public={"b": "vec2"}, dtypes="ifh", doc="All products of two vectors' elements.")
-composite("addmm", "base a b", added("addmm", lambda a, b: F.mm(a, b)),
-          attrs=BETA_ALPHA, public={"base": "input", "a": "mat1", "b": "mat2"}, dtypes="ifh",
-          doc="beta input + alpha (mat1 @ mat2).")
-composite("baddbmm", "base a b", added("baddbmm", lambda a, b: F.bmm(a, b)),
-          attrs=BETA_ALPHA, public={"base": "input", "a": "batch1", "b": "batch2"}, dtypes="ifh",
-          doc="beta input + alpha (batch1 @ batch2).")
-composite("addmv", "base a b", added("addmv", lambda a, b: F.mv(a, b)),
-          attrs=BETA_ALPHA, public={"base": "input", "a": "mat", "b": "vec"}, dtypes="ifh",
-          doc="beta input + alpha (mat @ vec).")
+composite(
+    "mm",
+    "a b",
+    product("mm", 2, 2),
+    public={"b": "mat2"},
+    dtypes="ifh",
+    doc="Product of two matrices.",
+)
+composite(
+    "bmm",
+    "a b",
+    bmm,
+    public={"b": "mat2"},
+    dtypes="ifh",
+    doc="Products of two equal batches of matrices.",
+)
+composite(
+    "mv",
+    "a b",
+    product("mv", 2, 1),
+    public={"b": "vec"},
+    dtypes="ifh",
+    doc="Product of a matrix and a vector.",
+)
+composite(
+    "dot",
+    "a b",
+    product("dot", 1, 1),
+    public={"b": "tensor"},
+    dtypes="ifh",
+    doc="Product of two vectors.",
+)
+composite(
+    "inner",
+    "a b",
+    lambda a, b: F.mul(a, b) if 0 in (a.ndim, b.ndim) else F.tensordot(a, b, ([-1], [-1])),
+    dtypes="ifh",
+    doc="Sums of products over the last axes of both.",
+)
+composite(
+    "outer",
+    "a b",
+    outer,
+    public={"b": "vec2"},
+    dtypes="ifh",
+    doc="All products of two vectors' elements.",
+)
+composite(
+    "addmm",
+    "base a b",
+    added("addmm", lambda a, b: F.mm(a, b)),
+    attrs=BETA_ALPHA,
+    public={"base": "input", "a": "mat1", "b": "mat2"},
+    dtypes="ifh",
+    doc="beta input + alpha (mat1 @ mat2).",
+)
+composite(
+    "baddbmm",
+    "base a b",
+    added("baddbmm", lambda a, b: F.bmm(a, b)),
+    attrs=BETA_ALPHA,
+    public={"base": "input", "a": "batch1", "b": "batch2"},
+    dtypes="ifh",
+    doc="beta input + alpha (batch1 @ batch2).",
+)
+composite(
+    "addmv",
+    "base a b",
+    added("addmv", lambda a, b: F.mv(a, b)),
+    attrs=BETA_ALPHA,
+    public={"base": "input", "a": "mat", "b": "vec"},
+    dtypes="ifh",
+    doc="beta input + alpha (mat @ vec).",
+)

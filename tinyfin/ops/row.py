@@ -10,8 +10,9 @@ TABLE = {}
 class Attr:
     """One typed attribute of a row and the slots of `tf_attrs` that it fills.
 
-    kinds and their integer slots: int bool dim dim1 dtype choice optint (1 each), float (0; one double
-    slot), optfloat (1, set when given; one double slot), ints3 (3), dims shape (9: count, values), spec (25).
+    Kinds and their integer slots: int bool dim dim1 dtype choice optint (1 each), float (0; one
+    double slot), optfloat (1, set when given; one double slot), ints3 (3), dims shape (9: count,
+    then values), spec (25).
     """
 
     __slots__ = ("name", "kind", "default", "choices", "required")
@@ -51,7 +52,14 @@ class Late:
 F = Late()
 """The operations by name; `ops/table.py` fills it."""
 
-PUBLIC = {"x": "input", "a": "input", "b": "other", "w": "weight", "c": "condition", "xs": "tensors"}
+PUBLIC = {
+    "x": "input",
+    "a": "input",
+    "b": "other",
+    "w": "weight",
+    "c": "condition",
+    "xs": "tensors",
+}
 """Argument names as users write them, where they differ from the rows' short names."""
 
 
@@ -63,10 +71,43 @@ class Row:
     """
 
     __slots__ = (
-        "name", "args", "attrs", "order", "infer", "expr", "combine", "init", "family", "formula",
-        "d", "vjp", "jvp", "amp", "batch", "domain", "dtypes", "result", "nout", "doc", "symbol",
-        "inplace", "view", "scalars", "method", "function", "mutates", "varargs", "public", "exact",
-        "index", "ulp", "samples", "overload", "nondiff", "copies", "vjp_all",
+        "name",
+        "args",
+        "attrs",
+        "order",
+        "infer",
+        "expr",
+        "combine",
+        "init",
+        "family",
+        "formula",
+        "d",
+        "vjp",
+        "jvp",
+        "amp",
+        "batch",
+        "domain",
+        "dtypes",
+        "result",
+        "nout",
+        "doc",
+        "symbol",
+        "inplace",
+        "view",
+        "scalars",
+        "method",
+        "function",
+        "mutates",
+        "varargs",
+        "public",
+        "exact",
+        "index",
+        "ulp",
+        "samples",
+        "overload",
+        "nondiff",
+        "copies",
+        "vjp_all",
         "blind",
     )
 
@@ -122,18 +163,36 @@ def row(name, args, **fields):
 
 
 def unary(name, expr, d, doc, result="float", **fields):
-    """An elementwise operation of one tensor; `result`: float (integers become float32), same, bool."""
+    """An elementwise operation of one tensor; `result`: float (integers become it), same, bool."""
     fields.setdefault("inplace", result != "bool")
-    return Row(name, "x", expr=expr, infer="elementwise", family="elementwise",
-               d=None if d is None else (d,), result=result, doc=doc, **fields)
+    return Row(
+        name,
+        "x",
+        expr=expr,
+        infer="elementwise",
+        family="elementwise",
+        d=None if d is None else (d,),
+        result=result,
+        doc=doc,
+        **fields,
+    )
 
 
 def binary(name, expr, d, doc, result="same", args="a b", **fields):
-    """An elementwise operation of two or three tensors, which broadcast and promote; numbers are taken too."""
+    """An elementwise operation of several tensors or numbers, which broadcast and promote."""
     fields.setdefault("inplace", result != "bool")
     fields.setdefault("scalars", True)
-    return Row(name, args, expr=expr, infer="elementwise", family="elementwise",
-               d=d, result=result, doc=doc, **fields)
+    return Row(
+        name,
+        args,
+        expr=expr,
+        infer="elementwise",
+        family="elementwise",
+        d=d,
+        result=result,
+        doc=doc,
+        **fields,
+    )
 
 
 def reduce(name, doc, **fields):
@@ -153,5 +212,5 @@ def view(name, doc, **fields):
 
 
 def composite(name, args, formula, doc, **fields):
-    """An operation defined by others; with a `family` a fused kernel may stand in for the formula."""
+    """An operation defined by others; with a `family` a fused kernel may replace the formula."""
     return Row(name, args, formula=formula, doc=doc, **fields)

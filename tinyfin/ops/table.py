@@ -38,7 +38,9 @@ def source(row, name):
     for ending, code in (("_shape", SHAPE), ("_t", TANGENT), ("_dtype", DTYPE_OF)):
         if name.endswith(ending) and name[: -len(ending)] in args:
             return code, args.index(name[: -len(ending)])
-    raise ValueError(f"row {row.name}: a rule asks for '{name}', which is no argument, attribute, g or y")
+    raise ValueError(
+        f"row {row.name}: a rule asks for '{name}', which is no argument, attribute, g or y"
+    )
 
 
 def rules_of(row, value):
@@ -66,9 +68,10 @@ def needs(row, rules):
 
 
 def blind(row, rules):
-    """Whether no rule takes the cotangent of a result after the first: such results have no derivative."""
-    return row.nout > 1 and not any(code == G and number for rule in rules if rule is not None
-                                    for code, number in rule.parts())
+    """Whether results after the first have no derivative: no rule takes their cotangents."""
+    return row.nout > 1 and not any(
+        code == G and number for rule in rules if rule is not None for code, number in rule.parts()
+    )
 
 
 def params_of(row):
@@ -82,8 +85,10 @@ def params_of(row):
 
 def make(row):
     """The Op of a row, and its in-place twin."""
-    attrs = tuple(signature.Attr(a.name, a.kind, a.default, a.required, tuple(a.choices), i, f)
-                  for a, i, f in row.slots())
+    attrs = tuple(
+        signature.Attr(a.name, a.kind, a.default, a.required, tuple(a.choices), i, f)
+        for a, i, f in row.slots()
+    )
     params = params_of(row)
     op = tensor.make_op(row, attrs, params)
     if row.infer is not None:
@@ -95,11 +100,20 @@ def make(row):
     jvp = None if row.jvp in (None, "linear") else compile_rule(row, row.jvp)
     rules = (vjp or ()) + (partials or ()) + (vjp_all,)
     if "g" in row.arg_names and any(rules):
-        raise ValueError(f"row {row.name}: an argument named 'g' hides the cotangent from its rules")
+        raise ValueError(
+            f"row {row.name}: an argument named 'g' hides the cotangent from its rules"
+        )
     saves, save_y, shapes = needs(row, rules)
     row.blind = blind(row, rules)
-    op.set_rules(vjp if vjp is not None else partials, vjp_all, partials if vjp is None else None, jvp,
-                 saves, save_y, shapes)
+    op.set_rules(
+        vjp if vjp is not None else partials,
+        vjp_all,
+        partials if vjp is None else None,
+        jvp,
+        saves,
+        save_y,
+        shapes,
+    )
     OPS[row.name] = op
     if row.inplace:
         OPS[op.name + "_"] = tensor.make_op(row, attrs, params, op)
@@ -109,6 +123,7 @@ def make(row):
 def add_rules():
     """Shape rules of the modules beside infer, where they are built."""
     from importlib.util import find_spec
+
     for name in ("infer_reduce", "infer_index", "infer_window", "infer_nn"):
         if find_spec(f"tinyfin.core.{name}") is None:
             continue
@@ -119,6 +134,7 @@ def freeze():
     """Reads all modules of rows and makes their operations; once, at import."""
     add_rules()
     from importlib.util import find_spec
+
     for name in MODULES:
         if find_spec(f"tinyfin.ops.{name}") is None:
             continue
@@ -158,7 +174,9 @@ def divides(row):
 
 def connect(slot, kernels):
     """Gives the operations the kernels of one backend: family -> capsule or (capsule, variant)."""
-    numbers = {name: i for i, name in enumerate(r.name for r in TABLE.values() if r.expr is not None)}
+    numbers = {
+        name: i for i, name in enumerate(r.name for r in TABLE.values() if r.expr is not None)
+    }
     for op in OPS.values():
         row = op.row
         found = kernels.get(row.family)
@@ -168,5 +186,3 @@ def connect(slot, kernels):
         if row.expr is not None:
             variant = numbers[row.name] | DIVIDES * divides(row)
         op.set_kernel(slot, kernel, variant)
-
-

@@ -48,13 +48,13 @@ def test_cat_errors():
     with pytest.raises(RuntimeError,
                        match=r"cat: tensor 1 has shape \(2,\), others \(2, 2\): expected as many"):
         tf.cat([tf.zeros(2, 2), tf.zeros(2)])
-    with pytest.raises(RuntimeError, match="cat: tensor 0 has no dimensions"):
+    with pytest.raises(RuntimeError, match=r"cat: tensor 0 has no dimensions"):
         tf.cat([tf.tensor(1.0)])
-    with pytest.raises(IndexError, match="cat: dim 2 is out of range"):
+    with pytest.raises(IndexError, match=r"cat: dim 2 is out of range"):
         tf.cat([tf.zeros(2, 2)], 2)
-    with pytest.raises(ValueError, match="cat: tensors is empty"):
+    with pytest.raises(ValueError, match=r"cat: tensors is empty"):
         tf.cat([])
-    with pytest.raises(RuntimeError, match="stack: tensor 1 has shape"):
+    with pytest.raises(RuntimeError, match=r"stack: tensor 1 has shape"):
         tf.stack([tf.zeros(2), tf.zeros(3)])
 
 
@@ -74,9 +74,9 @@ def test_pad(dtype, rng):
             want = np.pad(want, widths, constant_values=np.array(1, dtype))
         for t in layouts(x):
             assert np.array_equal(pad(t, sizes, 1.0).numpy(), want), sizes
-    with pytest.raises(RuntimeError, match="pad_constant: pad .* negative"):
+    with pytest.raises(RuntimeError, match=r"pad_constant: pad .* negative"):
         pad(tf.ones(3), (-2, -2))
-    with pytest.raises(RuntimeError, match="expected two numbers for each"):
+    with pytest.raises(RuntimeError, match=r"expected two numbers for each"):
         pad(tf.ones(3), (1, 1, 1, 1))
 
 
@@ -89,7 +89,7 @@ def test_triangles(dtype, rng):
             assert np.array_equal(t.tril(k).numpy(), np.tril(x, cut))
             assert np.array_equal(t.triu(k).numpy(), np.triu(x, cut))
     with pytest.raises(RuntimeError,
-                       match="tril: input has shape .3,., expected at least 2 dimensions"):
+                       match=r"tril: input has shape .3,., expected at least 2 dimensions"):
         tf.ones(3).tril()
 
 

@@ -98,6 +98,8 @@ def test_half_precision():
     p.grad = tf.tensor([3.0, 4.0, 0.0]).half()
     assert tf.nn.utils.clip_grad_norm_([p], 1.0).item() == pytest.approx(5.0, rel=1e-2)
     assert p.grad.dtype == tf.float16
+    p.grad = tf.tensor([300.0, 400.0, 0.0]).half()
+    assert tf.nn.utils.clip_grad_norm_([p], 1.0).item() == pytest.approx(500.0, rel=1e-2)
 
 
 def test_examples():

@@ -39,60 +39,95 @@ cdef int enter(Room *r, int64_t bytes, tf_call *call) noexcept nogil:
     return TF_ENOMEM if r.base == NULL else TF_OK
 
 
+cdef struct Reading:
+    # where columns are read: the tensor itself, or a padded copy of some images at a time
+    bint here
+    int64_t images, plane, image      # images at a time; elements between channels, and images
+    int64_t bytes
+    const int64_t *step
+    Copy copy
+
+
+cdef void plan(Reading *p, const Shape *s, const Phases *f, const tf_view *x, bint here,
+               int64_t *step) noexcept nogil:
+    """x has the channels and places of the side that is read; step: room for its own strides."""
+    p.here = here
+    three(&x.strides[2], x.ndim - 2, 0, step)
+    p.images = s.n if here else chunk_of(s.n, x.shape[1] * f.plane)
+    p.plane = x.strides[1] if here else f.plane
+    p.image = x.strides[0] if here else x.shape[1] * f.plane
+    p.step = step if here else &f.step[0]
+    p.bytes = 0 if here else (p.images * p.image + SLACK) * s.kind.itemsize
+    copy_of(&p.copy, s, f, x, NULL)
+
+
+cdef const char *chunk(Reading *p, const tf_view *x, int64_t first, int64_t images,
+                       char *room) noexcept nogil:
+    """The planes of some images, ready to be read."""
+    if p.here:
+        return x.data
+    p.copy.to = room
+    copy_images(&p.copy, first, images)
+    return room
+
+
 cdef void weights(Job *q, const tf_view *w, Room *r) noexcept nogil:
     """w where it lies, or a dense copy as accumulators."""
     cdef const Shape *s = q.s
     q.w, q.w_dtype = w.data, s.dtype
     if not w.flags & TF_CONTIGUOUS:
-        q.w, q.w_dtype = carve(&r.next,
-                               w.size * s.kind.itemsize), TF_F64 if s.dtype == TF_F64 else TF_F32
+        q.w = carve(&r.next, w.size * s.kind.itemsize)
+        q.w_dtype = TF_F64 if s.dtype == TF_F64 else TF_F32
         spread(w, s, <char *>q.w)
 
 
-cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y,
-                 const Phases *f,
-                 tf_call *call) noexcept nogil:
-    """y in chunks of images; q knows the shape."""
+cdef int run_chunks(Job *q, Reading *p, const tf_view *x, tf_view *y, Room *r) noexcept nogil:
+    """y in chunks of images."""
     cdef const Shape *s = q.s
-    cdef int64_t item = s.kind.itemsize, i = 0, plane, images
-    cdef bint here = readable(s,
-                              x) and q.m > s.kind.mr and s.taps == 1 and f.plane == s.places == s.area
-    cdef bint lines = not here and by_lines(s, q.m, s.out[2])
+    cdef int64_t i = 0
+    cdef int rc = TF_OK
+    q.cols.src[0], q.cols.dst[0] = p.image, s.o * s.places
+    while i < s.n and rc == TF_OK:
+        q.cols.count[0] = min(p.images, s.n - i)
+        q.src = chunk(p, x, i, q.cols.count[0], r.next)
+        q.y = y.data + i * s.o * s.places * tf_itemsize[s.dtype]
+        rc = run_job(q)
+        i += p.images
+    return rc
+
+
+cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y,
+                 tf_call *call) noexcept nogil:
+    """Tables, panels and bias of y; q knows the shape."""
+    cdef const Shape *s = q.s
+    cdef int64_t item = s.kind.itemsize, i, panels
     cdef int64_t step[3]
     cdef int64_t *off
-    cdef Copy copy
+    cdef bint plain, lines
+    cdef Phases f
+    cdef Reading p
     cdef Room r
-    cdef int rc = TF_OK
-    images = s.n if here else chunk_of(s.n, s.c * f.plane)
-    plane = x.strides[1] if here else f.plane
-    if enter(&r, q.k * 8 + w.size * item + s.o * item
-             + (0 if here else (images * s.c * plane + SLACK) * item)
-             + (panel_bytes(q) * s.groups if lines else 0), call):
+    cdef int rc
+    phases_of(s, &f)
+    plain = s.taps == 1 and f.plane == s.places == s.area and q.m > s.kind.mr
+    plan(&p, s, &f, x, plain and readable(s, x), step)
+    lines = not p.here and by_lines(s, q.m, s.out[2])
+    panels = panel_bytes(q) * s.groups if lines else 0
+    if enter(&r, q.k * 8 + (w.size + s.o) * item + panels + p.bytes, call):
         return TF_ENOMEM
     q.off = off = <int64_t *>carve(&r.next, q.k * 8)
     for i in range(q.k):
-        off[i] = i // s.taps * plane + (0 if here else tap_offset(s, f, i % s.taps))
+        off[i] = i // s.taps * p.plane + (0 if p.here else tap_offset(s, &f, i % s.taps))
     weights(q, w, &r)
     if bias != NULL:
         q.bias = carve(&r.next, s.o * item)
         s.kind.widen(s.dtype, bias.data, bias.strides[0], s.o, <void *>q.bias)
     if lines:
-        q.panels = carve(&r.next, panel_bytes(q) * s.groups)
-    three(&x.strides[2], x.ndim - 2, 0, step)
+        q.panels = carve(&r.next, panels)
     dense_steps(s.out, q.cols.dst + 1)
-    columns(&q.cols, s.out, &step[0] if here else &f.step[0])
-    q.cols.src[0], q.cols.dst[0] = x.strides[0] if here else s.c * plane, s.o * s.places
-    q.src_group = s.cg * plane
-    copy_of(&copy, s, f, x, r.next)
-    i = 0
-    while i < s.n and rc == TF_OK:
-        q.cols.count[0] = min(images, s.n - i)
-        if not here:
-            copy_images(&copy, i, q.cols.count[0])
-        q.src = x.data if here else copy.to
-        q.y = y.data + i * s.o * s.places * tf_itemsize[s.dtype]
-        rc = run_job(q)
-        i += images
+    columns(&q.cols, s.out, p.step)
+    q.src_group = s.cg * p.plane
+    rc = run_chunks(q, &p, x, y, &r)
     scratch_pop(r.bytes)
     return rc
 
@@ -105,7 +140,6 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *bias = inputs[2] if n > 2 and not inputs[2].flags & TF_ABSENT else NULL
     cdef tf_view *y = outputs[0]
     cdef Shape s
-    cdef Phases f
     cdef Job q
     if not takes(x, w):
         return TF_EUNSUPPORTED
@@ -113,18 +147,18 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return TF_OK
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &y.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], w.shape[0])
-    phases_of(&s, &f)
     memset(&q, 0, sizeof(Job))
-    q.s, q.m, q.k, q.w_step, q.w_group = &s, s.og, s.cg * s.taps, s.cg * s.taps, s.og * s.cg * s.taps
+    q.s, q.m, q.k = &s, s.og, s.cg * s.taps
+    q.w_step, q.w_group = q.k, s.og * q.k
     q.y_group, q.y_row = s.og * s.places, s.places
-    return forward(&q, x, w, bias, y, &f, call)
+    return forward(&q, x, w, bias, y, call)
 
 
 cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
-    """w as accumulators [channel of y][tap][channel of x], so that panels are packed by dense moves."""
+    """w as accumulators [channel of y][tap][channel of x]: panels are packed by dense moves."""
     cdef char *to = carve(&r.next, (w.size + SLACK) * s.kind.itemsize)
-    cdef char *at = to
-    cdef int64_t o
+    cdef char *next = to
+    cdef int64_t o, at
     cdef int64_t i[3]
     cdef int64_t ws[3]
     three(&w.strides[2], w.ndim - 2, 0, ws)
@@ -132,10 +166,10 @@ cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
         for i[0] in range(s.kernel[0]):
             for i[1] in range(s.kernel[1]):
                 for i[2] in range(s.kernel[2]):
-                    s.kind.widen(s.dtype, w.data + (o * w.strides[0] + i[0] * ws[0] + i[1] * ws[1]
-                                                    + i[2] * ws[2])
-                                 * tf_itemsize[s.dtype], w.strides[1], s.cg, at)
-                    at += s.cg * s.kind.itemsize
+                    at = o * w.strides[0] + i[0] * ws[0] + i[1] * ws[1] + i[2] * ws[2]
+                    s.kind.widen(s.dtype, w.data + at * tf_itemsize[s.dtype], w.strides[1], s.cg,
+                                 next)
+                    next += s.cg * s.kind.itemsize
     return to
 
 
@@ -145,7 +179,7 @@ cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
 cdef struct Class:
     int64_t start, count              # positions start + t * stride
     int64_t tap, taps                 # first tap, and how many, a gap apart
-    int64_t at                        # the output that the first tap reaches from the first position
+    int64_t at                        # the output that tap reaches from the first position
 
 
 cdef int64_t tap_gap(const Shape *s, int d) noexcept nogil:
@@ -219,60 +253,68 @@ cdef void class_job(Job *q, const Class *const *c, const int64_t *step, int64_t 
     q.k = n
 
 
-cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x,
-                  tf_call *call) noexcept nogil:
-    """gx in chunks of images, class by class; x is zero already where no tap reaches."""
+cdef struct Classes:
+    Class *list[3]
+    int count[3]
+
+
+cdef int64_t class_bytes(const Shape *s, int d) noexcept nogil:
+    return (2 * s.kernel[d] + s.stride[d]) * sizeof(Class)
+
+
+cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, tf_view *x,
+                     char *room) noexcept nogil:
+    """gx in chunks of images, class by class."""
     cdef const Shape *s = q.s
-    cdef Shape flat = s[0]
-    cdef Phases f
-    cdef Class *list[3]
     cdef const Class *c[3]
-    cdef int count[3]
+    cdef int64_t i = 0, j, n1 = all.count[1], n2 = all.count[2]
+    cdef int rc = TF_OK
+    q.cols.src[0], q.cols.dst[0] = p.image, s.c * s.area
+    while i < s.n and rc == TF_OK:
+        q.cols.count[0] = min(p.images, s.n - i)
+        q.src = chunk(p, g, i, q.cols.count[0], room)
+        q.y = x.data + i * s.c * s.area * tf_itemsize[s.dtype]
+        for j in range(all.count[0] * n1 * n2):
+            c[0] = &all.list[0][j // n2 // n1]
+            c[1] = &all.list[1][j // n2 % n1]
+            c[2] = &all.list[2][j % n2]
+            class_job(q, c, p.step, p.plane, <int64_t *>q.off, <int64_t *>q.w_off)
+            rc = rc or run_job(q)
+        i += p.images
+    return rc
+
+
+cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call) noexcept nogil:
+    """Tables, panels and classes of gx; x is zero already where no tap reaches."""
+    cdef const Shape *s = q.s
+    cdef Shape flat = s[0]            # of g, which is copied as it is
+    cdef int64_t item = s.kind.itemsize, k = s.og * s.taps, bytes = 0, panels
     cdef int64_t step[3]
-    cdef int64_t item = s.kind.itemsize, i = 0, plane, images, k = s.og * s.taps, bytes = 0, j
     cdef bint lines = by_lines(s, q.m, s.size[2] // s.stride[2])
-    cdef bint here = readable(s, g) and not lines
-    cdef int64_t *off
-    cdef int64_t *w_off
-    cdef Copy copy
+    cdef Classes all
+    cdef Phases f
+    cdef Reading p
     cdef Room r
-    cdef int d, rc = TF_OK
+    cdef int d, rc
     for d in range(3):
-        flat.size[d], flat.kernel[d], flat.stride[d], flat.pad[d], flat.dil[d] = s.out[d], 1, 1, 0, 1
-        bytes += (2 * s.kernel[d] + s.stride[d]) * sizeof(Class)
+        flat.size[d], flat.kernel[d], flat.stride[d] = s.out[d], 1, 1
+        flat.pad[d], flat.dil[d] = 0, 1
+        bytes += class_bytes(s, d) + 64
     phases_of(&flat, &f)
-    images = s.n if here else chunk_of(s.n, s.o * f.plane)
-    plane = g.strides[1] if here else f.plane
-    if enter(&r, bytes + k * 16 + (w.size + SLACK) * item
-             + (0 if here else (images * s.o * plane + SLACK) * item)
-             + (panel_bytes(q) * s.groups if lines else 0), call):
+    plan(&p, &flat, &f, g, readable(s, g) and not lines, step)
+    panels = panel_bytes(q) * s.groups if lines else 0
+    if enter(&r, bytes + k * 16 + (w.size + SLACK) * item + panels + p.bytes, call):
         return TF_ENOMEM
     for d in range(3):
-        list[d] = <Class *>carve(&r.next, (2 * s.kernel[d] + s.stride[d]) * sizeof(Class))
-        count[d] = classes_of(s, d, list[d])
-    q.off = off = <int64_t *>carve(&r.next, k * 8)
-    q.w_off = w_off = <int64_t *>carve(&r.next, k * 8)
+        all.list[d] = <Class *>carve(&r.next, class_bytes(s, d))
+        all.count[d] = classes_of(s, d, all.list[d])
+    q.off = <int64_t *>carve(&r.next, k * 8)
+    q.w_off = <int64_t *>carve(&r.next, k * 8)
     q.w, q.w_dtype = turned(w, s, &r), TF_F64 if s.dtype == TF_F64 else TF_F32
     if lines:
-        q.panels = carve(&r.next, panel_bytes(q) * s.groups)
-    three(&g.strides[2], g.ndim - 2, 0, step)
-    if not here:
-        dense_steps(s.out, step)
-    q.cols.src[0], q.cols.dst[0], q.src_group = g.strides[0] if here else s.o * plane, s.c * s.area, s.og * plane
-    copy_of(&copy, &flat, &f, g, r.next)
-    while i < s.n and rc == TF_OK:
-        q.cols.count[0] = min(images, s.n - i)
-        if not here:
-            copy_images(&copy, i, q.cols.count[0])
-        q.src = g.data if here else copy.to
-        q.y = x.data + i * s.c * s.area * tf_itemsize[s.dtype]
-        for j in range(count[0] * count[1] * count[2]):
-            c[2] = &list[2][j % count[2]]
-            c[1] = &list[1][j // count[2] % count[1]]
-            c[0] = &list[0][j // count[2] // count[1]]
-            class_job(q, c, step, plane, off, w_off)
-            rc = rc or run_job(q)
-        i += images
+        q.panels = carve(&r.next, panels)
+    q.src_group = s.og * p.plane
+    rc = run_classes(q, &all, &p, g, x, r.next)
     scratch_pop(r.bytes)
     return rc
 
@@ -293,7 +335,8 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], g.shape[1])
     memset(&q, 0, sizeof(Job))
-    q.s, q.m, q.k, q.w_step, q.w_group = &s, s.cg, s.og * s.taps, 1, s.og * s.cg * s.taps
+    q.s, q.m, q.k = &s, s.cg, s.og * s.taps
+    q.w_step, q.w_group = 1, s.og * s.cg * s.taps
     q.y_group, q.y_row = s.cg * s.area, s.area
     return backward(&q, g, w, x, call)
 

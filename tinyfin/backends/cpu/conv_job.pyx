@@ -110,7 +110,7 @@ cdef void group_task(int64_t g, void *ctx) noexcept nogil:
         q.failed = 1
 
 
-# Lines: where a panel of columns would be used by one or two tiles only, tiles read the copy itself.
+# Lines: where a panel of columns would serve a few tiles only, tiles read the copy itself.
 
 cdef int64_t panel_bytes(const Job *q) noexcept nogil:
     cdef int64_t mr = q.s.kind.mr
@@ -183,7 +183,8 @@ cdef bint by_lines(const Shape *s, int64_t m, int64_t n) noexcept nogil:
 # lie dense in memory for each element of the chain, so that w is read once and not packed.
 
 cdef bint by_points(const Job *q) noexcept nogil:
-    return q.w_off != NULL and q.w_step == 1 and q.m >= q.s.kind.nr and total(&q.cols) <= 3 * q.s.kind.mr
+    return (q.w_off != NULL and q.w_step == 1 and q.m >= q.s.kind.nr
+            and total(&q.cols) <= 3 * q.s.kind.mr)
 
 
 cdef void point_rows(const Group *one, const char *panels, int64_t points, int64_t c, int64_t stop,
@@ -199,10 +200,8 @@ cdef void point_rows(const Group *one, const char *panels, int64_t points, int64
             i = 0
             while i < points:
                 kind.tile_far(k, q.k - k0 - k, panels + (i * q.k + k0 * mr) * item,
-                              one.w + j * item, q.w_off + k0,
-                              acc + (i * POINT_ROWS + j - c) * item, POINT_ROWS, <int>min(mr,
-                                                                                          points - i),
-                              <int>min(nr, stop - j), k0 > 0)
+                              one.w + j * item, q.w_off + k0, acc + (i * POINT_ROWS + j - c) * item,
+                              POINT_ROWS, <int>min(mr, points - i), <int>min(nr, stop - j), k0 > 0)
                 i += mr
             j += nr
         k0 += k

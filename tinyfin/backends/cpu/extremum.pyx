@@ -4,7 +4,7 @@ Inputs have any strides, results are row-major. Everything compares integer keys
 values: NaN wins, -0 lies below +0; `min` and `all` look for the greatest complement. The first of
 equal elements counts, in row-major order of the reduced axes.
 """
-from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MIN, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MIN, INT64_MIN, int32_t, int64_t, uint8_t
 
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset

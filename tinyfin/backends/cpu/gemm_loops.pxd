@@ -56,14 +56,12 @@ cdef extern from "gemm_loops.h" nogil:
         void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
                     const int64_t *places, int n) noexcept nogil
         void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,
-                         void *c,
-                         int64_t ldc, int rows, int cols, int load) noexcept nogil
+                         void *c, int64_t ldc, int rows, int cols, int load) noexcept nogil
         void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off,
-                      int64_t n,
-                      int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step) noexcept nogil
+                      int64_t n, int64_t count, int64_t src_step, void *y, int64_t y_row,
+                      int64_t y_step) noexcept nogil
         void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps,
-                            const int64_t *runs,
-                            int64_t n, void *acc) noexcept nogil
+                            const int64_t *runs, int64_t n, void *acc) noexcept nogil
 
     ctypedef struct tf_gemm_table:
         tf_gemm_kind kind[4]

@@ -16,9 +16,8 @@ TF_INLINE void NAME(pack_square)(const int W, const T *const *p, int64_t count, 
       TF_EACH16(h, blocks) {
         T *d = dst + (q + i) * W + h * L;
         if (i >= some) continue;
-        if ((k - q - i) * W - h * L < L) STORE_PART(d, t[h][i],
-                                                    spill); /* nothing lies after the panel */
-        else STORE(d, t[h][i]);
+        if ((k - q - i) * W - h * L >= L) STORE(d, t[h][i]);
+        else STORE_PART(d, t[h][i], spill); /* nothing lies after the panel */
       }
     }
   } else {
@@ -81,8 +80,8 @@ static void NAME(pack_wider)(int dtype, const char *src, int64_t is, int64_t ks,
   for (int64_t i = 0; i < count; i++) rows[i] = strip[i];
   for (int64_t q = 0; q < k; q += NAME(STRIP)) {
     int64_t some = k - q < NAME(STRIP) ? k - q : NAME(STRIP);
-    for (int64_t i = 0; i < count; i++) NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some,
-                                                    strip[i]);
+    for (int64_t i = 0; i < count; i++)
+      NAME(widen)(dtype, src + (i * is + q * ks) * size, ks, some, strip[i]);
     NAME(pack_rows)(rows, count, some, dst + q * w, side, 0);
   }
 }
@@ -198,8 +197,8 @@ static void NAME(row_t)(const tf_product *p) {
     TF_EACH16(g, G) {
       const int64_t part = left - g * L;
       acc[g] = (V){0};
-      if (p->load && part > 0) acc[g] = part < L ? LOAD_PART(c + g * L,
-                                                             (int)part) : LOAD(c + g * L);
+      if (!p->load || part <= 0) continue;
+      acc[g] = part < L ? LOAD_PART(c + g * L, (int)part) : LOAD(c + g * L);
     }
     for (int i = 0; i < G * L; i++) cols[i] = b + (i < left ? j + i : p->n - 1) * p->bc;
     if (left > L) NAME(columns)(G, p->a, cols, p->k, acc);

@@ -5,13 +5,13 @@ One or several axes are indexed; the axes before and after them are walked. All 
 checked and turned into offsets first. Reading is split over results, writing over the walked axes
 only, so that additions to one destination come in rising order of the index.
 """
-from libc.stdint cimport INT64_MIN, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.indexed cimport *
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
-    Axes, copy_axes, copy_items, copy_view, gather_run, offset, offsets, push, span)
+    Axes, copy_items, copy_view, gather_run, offset, offsets, push)
 from tinyfin.backends.cpu.reduced cimport (
     TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, TF_KEY_ANY, tf_reduce_table)
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
@@ -184,7 +184,6 @@ cdef void split_axes(Slices *s, const tf_view *x, int64_t mask, const tf_view *v
     """Axes of x before and after the indices' place, with v's strides; v has the picked shape, or
     broadcasts to it."""
     cdef int k, first = -1, last = -1, found = 0, ndim, at
-    cdef int64_t shape[16]
     for k in range(x.ndim):
         if mask >> k & 1:
             last, found = k, found + 1
@@ -284,6 +283,20 @@ cdef void one_of(tf_view *v, int dtype, int64_t *room) noexcept nogil:
         v.data, v.dtype = <char *>room, dtype
 
 
+cdef int write_all(Slices *s, tf_view *y, tf_call *call) noexcept nogil:
+    """The writes, to the result or to what is rounded into it at the end."""
+    cdef int rc = TF_OK
+    if s.count == 0 or s.nb == 0 or s.na == 0:
+        return TF_OK
+    if s.adding:
+        rc = open_target(&s.target, y, call)
+    if rc == TF_OK:
+        write_slices(s)
+        if s.adding:
+            close_target(&s.target)
+    return rc
+
+
 cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at,
                       tf_call *call) noexcept nogil:
@@ -315,14 +328,7 @@ cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outpu
         memset(y.data, 0, y.size * s.item)
     else:
         copy_view(y, inputs[0])
-    rc = TF_OK
-    if s.count and s.nb and s.na:
-        if s.adding:
-            rc = open_target(&s.target, y, call)
-        if rc == TF_OK:
-            write_slices(&s)
-            if s.adding:
-                close_target(&s.target)
+    rc = write_all(&s, y, call)
     if s.count:
         scratch_pop(8 * s.count)
     return rc

@@ -84,34 +84,6 @@ cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int6
         done += run
 
 
-cdef void copy_axes(char *y, const char *x, const Axes *a, int item) noexcept nogil:
-    """Operand 1 of the walk to operand 0, in this thread."""
-    cdef int last = a.nd - 1, k
-    cdef int64_t at[8]
-    cdef int64_t yoff = 0, xoff = 0
-    if last < 0:
-        memcpy(y, x, item)
-        return
-    for k in range(last):
-        at[k] = 0
-    while True:
-        copy_items(y + yoff * item, a.s[0][last], x + xoff * item, a.s[1][last], a.shape[last],
-                   item)
-        k = last - 1
-        while k >= 0:
-            at[k] += 1
-            yoff += a.s[0][k]
-            xoff += a.s[1][k]
-            if at[k] < a.shape[k]:
-                break
-            yoff -= at[k] * a.s[0][k]
-            xoff -= at[k] * a.s[1][k]
-            at[k] = 0
-            k -= 1
-        if k < 0:
-            return
-
-
 cdef struct Copy:
     Axes a
     char *y

@@ -168,7 +168,7 @@ cdef int64_t factor(const Pool *q, int64_t o0, int64_t o1) noexcept nogil:
 
 cdef void sum_rows(const Pool *q, char *x, int64_t o0, int64_t o1, char *line,
                    bint spread) noexcept nogil:
-    """Sums of one output line's windows; or its shares onto the elements of x. Copies of x are dense."""
+    """Sums of one output line's windows, or its shares onto elements of x. Copies are dense."""
     cdef tf_pool_line p
     cdef int64_t a0, a1, b0, b1, a, b, o, item = q.kind.itemsize
     cdef int64_t s0 = q.x.step[0], s1 = q.x.step[1]
@@ -214,8 +214,8 @@ cdef void mean_task(int64_t plane, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-# Large windows: a chain of additions per plane would wait for each one, so that nr planes are summed
-# side by side, each in its own order.
+# Large windows: a chain of additions per plane would wait for each one, so nr planes are summed side
+# by side, each in its own order.
 
 cdef bint far(const Pool *q) noexcept nogil:
     """Whether windows are large, and planes evenly spaced."""
@@ -306,11 +306,15 @@ cdef void share_task(int64_t plane, void *ctx) noexcept nogil:
 
 # ---- elements at flat places
 
-cdef int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j,
-                      int64_t k) noexcept nogil:
+cdef inline int64_t given(const Planes *index, const char *first, int64_t i, int64_t j,
+                          int64_t k) noexcept nogil:
+    return (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k * index.step[2]]
+
+
+cdef inline int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j,
+                             int64_t k) noexcept nogil:
     """A flat place, or -1 where it lies outside the plane."""
-    cdef int64_t at = (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k
-                                               * index.step[2]]
+    cdef int64_t at = given(index, first, i, j, k)
     return at if 0 <= at < volume(q.x.size) else -1
 
 
@@ -344,8 +348,7 @@ cdef void gather_task(int64_t plane, void *ctx) noexcept nogil:
             for k in range(q.y.size[2]):
                 at = place_at(q, &index, first, i, j, k)
                 if at < 0:
-                    q.failed, q.bad = BAD_INDEX, i * index.step[0] + j * index.step[1] + k * index.step[2]
-                    q.bad = (<const int64_t *>first)[q.bad]
+                    q.failed, q.bad = BAD_INDEX, given(&index, first, i, j, k)
                     return
                 copy_element(x + element(&q.x, at) * item, y, item)
                 y += item
@@ -374,8 +377,7 @@ cdef void scatter_task(int64_t plane, void *ctx) noexcept nogil:
             for k in range(n):
                 at = place_at(q, &index, first, i, j, k)
                 if at < 0:
-                    q.failed, q.bad = BAD_INDEX, i * index.step[0] + j * index.step[1] + k * index.step[2]
-                    q.bad = (<const int64_t *>first)[q.bad]
+                    q.failed, q.bad = BAD_INDEX, given(&index, first, i, j, k)
                     break
                 if item == 4:
                     (<float *>x)[at] += (<float *>line)[k]
@@ -404,7 +406,8 @@ cdef int run(Pool *q, tf_task task, int64_t planes, tf_call *call) noexcept nogi
         parallel_for(planes, cost, task, q)
     scratch_pop(bytes)
     if q.failed == BAD_INDEX:
-        call.detail[0], call.detail[1], call.detail[2] = q.bad, volume(q.x.size), q.x.v.ndim - q.x.nd
+        call.detail[0], call.detail[1] = q.bad, volume(q.x.size)
+        call.detail[2] = q.x.v.ndim - q.x.nd
         return TF_EINDEX
     if q.failed:
         call.detail[0] = volume(q.x.size) * 8

@@ -6,10 +6,9 @@ what is split. Lines along memory go four at a time (four chains hide the latenc
 side by side.
 """
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy
 
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.lines cimport Axes, bits, copy_items, offsets, push, span
+from tinyfin.backends.cpu.lines cimport Axes, bits, copy_items, offsets, push
 from tinyfin.backends.cpu.reduced cimport (
     TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, TF_KEY_MAX, TF_KEY_MIN, tf_reduce_table)
 from tinyfin.backends.cpu.threads cimport parallel_for

@@ -193,8 +193,9 @@ TF_INLINE tf_v_float tf_fma_float(tf_v_float a_, tf_v_float b_, tf_v_float c_) {
   __m128i near1 = _mm_or_si128(_mm_and_si128(_mm_castpd_si128(s1), low), rest);
   __m128i hit = _mm_or_si128(_mm_cmpeq_epi32(near0, _mm_setzero_si128()),
                              _mm_cmpeq_epi32(near1, _mm_setzero_si128()));
-  if (__builtin_expect(_mm_movemask_epi8(hit) != 0, 0)) s0 = tf_odd(p0, c0, s0), s1 = tf_odd(p1, c1,
-                                                                                             s1);
+  if (__builtin_expect(_mm_movemask_epi8(hit) != 0, 0)) {
+    s0 = tf_odd(p0, c0, s0), s1 = tf_odd(p1, c1, s1);
+  }
   return (tf_v_float)_mm_movelh_ps(_mm_cvtpd_ps(s0), _mm_cvtpd_ps(s1));
 }
 #else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -58,6 +59,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> F.prelu(tf.tensor([-1.0, 2.0]), tf.tensor([0.25])).tolist()
     [-0.25, 2.0]
     """
+    need_tensors("prelu", input=input, weight=weight)
     channels = input.shape[1] if len(input.shape) > 1 else 1
     count = weight.numel()
     if count not in (1, channels):
@@ -198,6 +200,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> F.threshold(tf.tensor([1.0, 3.0]), 2.0, -1.0).tolist()
     [-1.0, 3.0]
     """
+    need_tensors("threshold", input=input)
     result = input.masked_fill(input <= threshold, value)
     return input.copy_(result) if inplace else result
 
@@ -208,6 +211,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> F.hardshrink(tf.tensor([0.25, 2.0])).tolist()
     [0.0, 2.0]
     """
+    need_tensors("hardshrink", input=input)
     return input.masked_fill(input.abs() <= lambd, 0.0)
 
 
@@ -220,6 +224,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> F.softshrink(tf.tensor([0.25, 2.0])).tolist()
     [0.0, 1.5]
     """
+    need_tensors("softshrink", input=input)
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambd is {lambd}, expected one that is not negative")
     return input - input.clamp(-lambd, lambd)
@@ -261,6 +266,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> F.glu(tf.tensor([4.0, 0.0])).tolist()
     [2.0]
     """
+    need_tensors("glu", input=input)
     size = input.shape[dim] if len(input.shape) else 1
     if size % 2:
         raise RuntimeError(
@@ -323,6 +329,7 @@ def gumbel_softmax(
     >>> F.gumbel_softmax(tf.zeros(2, 5), hard=True).sum(-1).tolist()
     [1.0, 1.0]
     """
+    need_tensors("gumbel_softmax", logits=logits)
     noise = -(-logits.detach().clone().uniform_().clamp(min=1e-30).log()).log()
     soft = F.softmax((logits + noise) / tau, dim)
     if not hard:
@@ -335,6 +342,7 @@ def gumbel_softmax(
 def _dim(what: str, input: Tensor, dim: int | None) -> int:
     if dim is not None:
         return dim
+    need_tensors(what, input=input)
     import warnings
 
     chosen = 0 if len(input.shape) in (0, 1, 3) else 1

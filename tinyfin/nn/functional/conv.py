@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors, sizes
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
-    """`n` integers from one, or from `n` of them."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,) * n
-    if hasattr(value, "__index__"):
-        return (value.__index__(),) * n
-    values: tuple[Any, ...] = tuple(value) if isinstance(value, (tuple, list)) else (None,)
-    if not all(hasattr(v, "__index__") for v in values):
-        raise TypeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
-    if len(values) == 1:
-        values *= n
-    if len(values) != n:
-        raise RuntimeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
-    return tuple(v.__index__() for v in values)
 
 
 def same_padding(what: str, kernel: tuple, stride: tuple, dilation: tuple) -> list[tuple[int, int]]:
@@ -79,6 +64,8 @@ def _conv(
 
 
 def _check_dims(what: str, n: int, input: Tensor, weight: Tensor) -> None:
+    if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
+        need_tensors(what, input=input, weight=weight)
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"{what}: input is {tuple(input.shape)}, expected {n + 1} dimensions, "

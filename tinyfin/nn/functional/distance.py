@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     >>> [round(v, 3) for v in F.normalize(tf.tensor([[3.0, 4.0]])).flatten().tolist()]
     [0.6, 0.8]
     """
+    need_tensors("normalize", input=input)
     return input / length(input, float(p), dim, True).clamp(min=eps)
 
 
@@ -54,6 +56,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> F.cosine_similarity(tf.tensor([[1.0, 0.0]]), tf.tensor([[2.0, 0.0]])).tolist()
     [1.0]
     """
+    need_tensors("cosine_similarity", x1=x1, x2=x2)
     product = x1 * x2
     a = length(x1.expand_as(product), 2.0, dim).clamp(min=eps)
     b = length(x2.expand_as(product), 2.0, dim).clamp(min=eps)
@@ -68,4 +71,5 @@ def pairwise_distance(
     >>> F.pairwise_distance(tf.tensor([[0.0, 0.0]]), tf.tensor([[3.0, 4.0]]), eps=0.0).tolist()
     [5.0]
     """
+    need_tensors("pairwise_distance", x1=x1, x2=x2)
     return length(x1 - x2 + eps, float(p), -1, keepdim)

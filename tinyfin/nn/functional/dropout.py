@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 
@@ -24,6 +25,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     [0.0, 0.0, 0.0]
     """
     _check("dropout", p)
+    if not isinstance(input, Tensor):
+        need_tensors("dropout", input=input)
     if not training or p == 0.0:
         return input
     result = F.dropout(input, p, True)
@@ -35,6 +38,7 @@ def _channels(
 ) -> Tensor:
     """Dropout of all that follows the first dimensions; `kept` says how many of them by rank."""
     _check(what, p)
+    need_tensors(what, input=input)
     shape = tuple(input.shape)
     if len(shape) not in kept:
         raise RuntimeError(

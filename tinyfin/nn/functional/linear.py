@@ -6,6 +6,7 @@ from tinyfin.autograd.modes import no_grad
 from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones, zeros
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.nn.functional.distance import length
 from tinyfin.ops.row import F
 
@@ -25,6 +26,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> F.bilinear(tf.ones(2, 3), tf.ones(2, 4), tf.ones(1, 3, 4)).tolist()
     [[12.0], [12.0]]
     """
+    need_tensors("bilinear", input1=input1, input2=input2, weight=weight)
     a, b, w = tuple(input1.shape), tuple(input2.shape), tuple(weight.shape)
     if len(w) != 3 or a[:-1] != b[:-1] or (a[-1:], b[-1:]) != (w[1:2], w[2:]):
         raise RuntimeError(
@@ -65,6 +67,8 @@ def embedding(
     >>> F.embedding(tf.tensor([2, 0]), tf.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])).tolist()
     [[4.0, 5.0], [0.0, 1.0]]
     """
+    if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
+        need_tensors("embedding", input=input, weight=weight)
     if padding_idx is not None:
         padding_idx = padding_row("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
@@ -112,6 +116,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     >>> F.one_hot(tf.tensor([2, 0])).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
+    need_tensors("one_hot", tensor=tensor)
     if tensor.dtype != INT64:
         raise RuntimeError(f"one_hot: tensor is of {tensor.dtype}, expected int64")
     if tensor.numel() == 0:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.nn.functional.distance import pairwise_distance
 from tinyfin.ops.row import F
 
@@ -288,6 +289,7 @@ def margin_ranking_loss(
     >>> F.margin_ranking_loss(tf.tensor([1.0]), tf.tensor([3.0]), tf.tensor([1.0])).item()
     2.0
     """
+    need_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target)
     reduction = named_reduction(reduction, size_average, reduce)
     dims = len(input1.shape), len(input2.shape), len(target.shape)
     if len(set(dims)) > 1:
@@ -316,6 +318,7 @@ def hinge_embedding_loss(
     >>> F.hinge_embedding_loss(tf.tensor([2.0, 0.25]), tf.tensor([1.0, -1.0])).item()
     1.375
     """
+    need_tensors("hinge_embedding_loss", input=input, target=target)
     reduction = named_reduction(reduction, size_average, reduce)
     apart = F.where(target != 1, (margin - input).clamp(min=0), 0.0)
     near = F.where(target != -1, input, 0.0)
@@ -343,6 +346,7 @@ def cosine_embedding_loss(
     >>> round(F.cosine_embedding_loss(x, x, tf.tensor([-1.0])).item(), 4)
     1.0
     """
+    need_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     reduction = named_reduction(reduction, size_average, reduce)
     a, b, t = tuple(input1.shape), tuple(input2.shape), tuple(target.shape)
     if len(t) not in (0, 1) or not len(a) == len(b) == len(t) + 1:
@@ -389,6 +393,7 @@ def triplet_margin_loss(
     >>> F.triplet_margin_loss(a, b, b).item()
     1.0
     """
+    need_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     reduction = named_reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"triplet_margin_loss: margin is {margin}, expected one above zero")
@@ -419,5 +424,6 @@ def soft_margin_loss(
     >>> F.soft_margin_loss(tf.tensor([0.0]), tf.tensor([1.0])).exp().item()
     2.0
     """
+    need_tensors("soft_margin_loss", input=input, target=target)
     reduction = named_reduction(reduction, size_average, reduce)
     return _reduced("soft_margin_loss", -F.logsigmoid(target * input), reduction)

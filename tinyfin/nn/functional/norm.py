@@ -6,6 +6,7 @@ import math
 
 from tinyfin.autograd.modes import no_grad
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 batch_norm = F.batch_norm
@@ -58,6 +59,7 @@ def instance_norm(
     >>> F.instance_norm(tf.tensor([[[1.0, 3.0]]])).abs().round().tolist()
     [[[1.0, 1.0]]]
     """
+    need_tensors("instance_norm", input=input)
     shape = tuple(input.shape)
     if len(shape) < 3:
         raise RuntimeError(f"instance_norm: input is {shape}, expected at least 3 dimensions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ def pad(
     >>> F.pad(tf.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect").tolist()
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
     """
+    need_tensors("pad", input=input)
     amounts = tuple(pad)
     shape = tuple(input.shape)
     if len(amounts) % 2 or len(amounts) > 2 * len(shape):

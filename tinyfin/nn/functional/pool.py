@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.conv import sizes
+from tinyfin.nn.functional.arguments import need_tensors, sizes
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 
 def _batched(what: str, n: int, input: Tensor) -> tuple[Tensor, bool]:
+    if not isinstance(input, Tensor):
+        need_tensors(what, input=input)
     if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"{what}: input is {tuple(input.shape)}, expected {n + 1} dimensions, "

@@ -6,6 +6,7 @@ import math
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import arange
+from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -54,6 +55,7 @@ def interpolate(
     >>> F.interpolate(tf.tensor([[[0.0, 1.0]]]), size=3, mode="linear", align_corners=True).tolist()
     [[[0.0, 0.5, 1.0]]]
     """
+    need_tensors("interpolate", input=input)
     _check(input, mode, align_corners, antialias)
     sizes, factors = _wanted(input, size, scale_factor, recompute_scale_factor)
     if mode == "area":
@@ -187,6 +189,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     >>> F.pixel_shuffle(tf.tensor([[[1.0]], [[2.0]], [[3.0]], [[4.0]]]), 2).tolist()
     [[[1.0, 2.0], [3.0, 4.0]]]
     """
+    need_tensors("pixel_shuffle", input=input)
     shape, r = tuple(input.shape), upscale_factor
     if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
         raise RuntimeError(
@@ -209,6 +212,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     >>> F.pixel_unshuffle(tf.tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2).flatten().tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
+    need_tensors("pixel_unshuffle", input=input)
     shape, r = tuple(input.shape), downscale_factor
     if len(shape) < 3 or r < 1 or shape[-1] % r or shape[-2] % r:
         raise RuntimeError(

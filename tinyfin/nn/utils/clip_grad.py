@@ -19,13 +19,19 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
+    dtype = x.dtype
     x = x.detach()
+    if dtype.itemsize < 4:
+        x = x.float()  # squares of half precision overflow early
     if p == 2.0:
-        return (x * x).sum().sqrt()
-    if math.isinf(p):
-        x = x.abs()
-        return x.max() if p > 0 else x.min()
-    return (x != 0).sum().to(x.dtype) if p == 0 else (x.abs() ** p).sum() ** (1.0 / p)
+        size = (x * x).sum().sqrt()
+    elif math.isinf(p):
+        size = x.abs().max() if p > 0 else x.abs().min()
+    elif p == 0:
+        size = (x != 0).sum()
+    else:
+        size = (x.abs() ** p).sum() ** (1.0 / p)
+    return size.to(dtype)
 
 
 def get_total_norm(

@@ -1,0 +1,37 @@
+"""Arguments in the forms that PyTorch takes, brought into one; what does not fit is refused."""
+
+from __future__ import annotations
+
+from tinyfin.core.tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
+    """`n` integers from one, or from `n` of them.
+
+    >>> from tinyfin.nn.functional.arguments import sizes
+    >>> sizes("conv2d", "stride", 2, 2), sizes("conv2d", "stride", [1, 2], 2)
+    ((2, 2), (1, 2))
+    """
+    if type(value) is tuple and len(value) == n:
+        return value  # the rows look at the elements
+    if hasattr(value, "__index__"):
+        return (value.__index__(),) * n
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, (tuple, list)) else (None,)
+    if not all(hasattr(v, "__index__") for v in values):
+        raise TypeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
+    if len(values) == 1:
+        values *= n
+    if len(values) != n:
+        raise RuntimeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
+    return tuple(v.__index__() for v in values)
+
+
+def need_tensors(what: str, **given: Any) -> None:
+    """Raises TypeError where an argument is not a tensor."""
+    for name, x in given.items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{what}: {name} is a {type(x).__name__}, expected a Tensor")
