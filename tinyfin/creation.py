@@ -279,7 +279,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 def alike(out, g):
     """A new tensor, batched where g is: what is written into it later may differ within the batch."""
-    if g.extra_ is None or "batch" not in g.extra_:
+    if g.extra_ is None or not ("batch" in g.extra_ or "dual" in g.extra_):
         return out
     from tinyfin.autograd.vmap import spread
 

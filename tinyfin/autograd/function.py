@@ -87,7 +87,7 @@ def record(cls, ctx, args, result):
     live = [r for r in outs if isinstance(r, Tensor) and r.is_floating_point()
             and not any(r is n for n in ctx.non_differentiable)]
 
-    def backward(grads):
+    def backward(grads, node=None):
         grads = iter(grads)
         given = [next(grads) if any(r is x for x in live) else None for r in outs]
         if ctx.materialize:

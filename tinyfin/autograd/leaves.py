@@ -33,4 +33,20 @@ def spend(leaves: object) -> None:
 
 def released(results: list, inner: set) -> list:
     """Results without the history that leads to inner leaves only; None stays."""
-    return [r if r is None or not r.requires_grad or reaches_beyond([r], inner) else tensor.twin(r) for r in results]
+    return [None if r is None else released_one(r, inner) for r in results]
+
+
+def released_one(r: Tensor, inner: set) -> Tensor:
+    """One result, and what it wraps."""
+    keeps = not r.requires_grad or reaches_beyond([r], inner)
+    extra = r.extra_ or {}
+    kind = "dual" if "dual" in extra else "batch" if "batch" in extra else None
+    if kind is None:
+        return r if keeps else tensor.twin(r)
+    level, *parts = extra[kind]
+    held = [released_one(p, inner) if isinstance(p, Tensor) else p for p in parts]
+    if keeps and all(a is b for a, b in zip(held, parts)):
+        return r
+    out = tensor.twin(r, keeps)
+    out.set_extra_(kind, (level, *held))
+    return out

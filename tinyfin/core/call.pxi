@@ -342,8 +342,8 @@ cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint3
             if args[i] != NULL and isinstance(<object>args[i], Tensor) and flows(<Tensor>args[i]):
                 record = True
     if record and plain.vjp is None and plain.vjp_all is None:
-        return HOOKS["inplace_formula"](op, x, plain(*[None if args[i] == NULL else <object>args[i]
-                                                       for i in range(n)], *plain.decode(at)))
+        return HOOKS["inplace_formula"](op, x, plain.run_with(
+            tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), plain.decode(at)))
     if record:
         node = make_node(plain, args, n)
         keep_old_value(node, x)

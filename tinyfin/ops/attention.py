@@ -96,7 +96,6 @@ composite(
     dtypes="fh",
     amp="low",
     vjp_all=sdpa_all,
-    blind=True,
     public=PUBLIC,
     function=False,
     method=False,

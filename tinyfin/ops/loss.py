@@ -99,7 +99,6 @@ composite(
     nout=2,
     infer="nll_loss",
     family="nll_loss",
-    blind=True,
     dtypes="fh",
     amp="high",
     function=False,
@@ -141,7 +140,6 @@ composite(
     nout=4,
     infer="cross_entropy",
     family="cross_entropy",
-    blind=True,
     dtypes="fh",
     amp="high",
     function=False,
@@ -320,8 +318,14 @@ def need_unit_interval(a):
 
 
 BETA, DELTA = attr("beta", "float", 1.0), attr("delta", "float", 1.0)
-HIDDEN = {"function": False, "method": False, "dtypes": "fh", "inplace": False, "scalars": False,
-          "amp": "high"}
+HIDDEN = {
+    "function": False,
+    "method": False,
+    "dtypes": "fh",
+    "inplace": False,
+    "scalars": False,
+    "amp": "high",
+}
 
 binary(
     "squared_error",

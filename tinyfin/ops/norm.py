@@ -187,7 +187,6 @@ composite(
     amp="high",
     public={"b": "bias"},
     vjp_all=layer_norm_all,
-    blind=True,
     method=False,
     doc="Layer norm, with each row's mean and 1 / standard deviation.",
 )
@@ -253,7 +252,6 @@ composite(
     dtypes="fh",
     amp="high",
     vjp_all=rms_norm_all,
-    blind=True,
     function=False,
     method=False,
     doc="RMS norm, with each row's factor.",
@@ -355,7 +353,6 @@ composite(
     nout=3,
     dtypes="fh",
     vjp_all=batch_norm_all,
-    blind=True,
     function=False,
     method=False,
     public={"b": "bias"},
