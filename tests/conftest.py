@@ -1,5 +1,6 @@
 """Options, seeds, and a check that tests leave the library's switches as they found them."""
 
+import os
 import pathlib
 import sys
 import zlib
@@ -38,6 +39,15 @@ def need_device():
             pytest.skip(f"backend {name}: {reason}")
 
     return check
+
+
+@pytest.fixture(autouse=True, scope="session")
+def away_from_the_source(tmp_path_factory):
+    """Subprocesses started by tests import the installed package, not the source folder."""
+    old = os.getcwd()
+    os.chdir(tmp_path_factory.mktemp("cwd"))
+    yield
+    os.chdir(old)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ for _value in _functional.RULE_HELPERS:
     _table.offer(_value.__name__, _value)
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821, A001
 
-_LAZY = {"nn", "optim", "data", "io", "utils", "func", "train", "cli", "debug", "testing", "special", "autograd"}
+_LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd"}
 _FROM = {"save": "io", "load": "io"}
 
 

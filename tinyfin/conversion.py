@@ -5,7 +5,7 @@ from tinyfin.backends.transfer import transfer
 from tinyfin.core import exchange, tensor
 from tinyfin.core.device import Device
 from tinyfin.core.dtype import DType
-from tinyfin.creation import as_dtype, make
+from tinyfin.creation import as_dtype, from_array, make
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
 
@@ -13,6 +13,10 @@ Tensor = tensor.Tensor
 
 
 # ---- what the core calls back
+
+
+class IndexOutOfRange(IndexError, RuntimeError):
+    """An index that a kernel met: IndexError as Python has it, RuntimeError as PyTorch has it for gather."""
 
 
 class DivisionByZero(RuntimeError, ZeroDivisionError):
@@ -23,7 +27,7 @@ KERNEL_ERRORS = {
     1: lambda op, d: MemoryError(
         f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"
     ),
-    2: lambda op, d: IndexError(
+    2: lambda op, d: IndexOutOfRange(
         f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"
     ),
     3: lambda op, d: DivisionByZero(f"{op}: integer division by zero"),
@@ -55,36 +59,31 @@ def sum_to(x, shape):
 def check_expands(op, source, target):
     """An error where `source` does not broadcast to `target`."""
     lead = len(target) - len(source)
-    fits = (
-        all(s in (1, target[lead + i]) for i, s in enumerate(source))
-        if lead >= 0
-        else all(s == 1 for s in source[:-lead])
-        and all(s in (1, t) for s, t in zip(source[-lead:], target))
-    )
-    if not fits or lead < 0:
+    if lead < 0 or not all(n in (1, target[lead + i]) for i, n in enumerate(source)):
         raise RuntimeError(f"{op}: source of shape {source} does not broadcast to {target}")
+
+
+def same_place(a, b):
+    """Whether two tensors are the same window on the same memory."""
+    return (
+        tensor.shares_storage(a, b)
+        and (a.storage_offset(), a.shape, a.stride()) == (b.storage_offset(), b.shape, b.stride())
+        and a.dtype is b.dtype
+    )
 
 
 def set_slice(view, value):
     """x[key] = value for a key that is a view."""
     if isinstance(value, Tensor):
-        if (
-            value.data_ptr() == view.data_ptr()
-            and value.shape == view.shape
-            and value.stride() == view.stride()
-            and value.dtype == view.dtype
-            and value.device == view.device
-        ):
+        if same_place(view, value):
             return
         while value.ndim > view.ndim and value.shape[0] == 1:
             value = value.squeeze(0)
-    elif hasattr(value, "__array_interface__") or isinstance(value, (list, tuple)):
-        value = (
-            exchange.from_buffer(value)
-            if hasattr(value, "__array_interface__")
-            else exchange.from_sequence(value, None)
-        )
-    tensor.assign(view, value)
+    elif hasattr(value, "__array_interface__"):
+        value = from_array(value)
+    elif isinstance(value, (list, tuple)):
+        value = exchange.from_sequence(value, None)
+    tensor.assign(view, value, "setitem")
 
 
 def to_device_of(x, other):
@@ -98,28 +97,41 @@ def inplace_formula(op, x, result):
         raise RuntimeError(
             f"{op.name}: the result has shape {tuple(result.shape)}, the tensor {tuple(x.shape)}"
         )
-    return tensor.assign(x, result)
+    if not F.can_cast(result.dtype, x.dtype):
+        raise RuntimeError(
+            f"{op.name}: the result has dtype {result.dtype}, which cannot be cast to the tensor's "
+            f"{x.dtype}"
+        )
+    return tensor.assign(x, result, op.name)
 
 
 def into(op, result, out):
-    """out=: writes a result into a tensor that is there."""
+    """out=: writes a result into a tensor that is there, or into one without elements yet."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{op}: out is {out!r}, expected {len(result)} Tensors")
+        return tuple(into(op, r, o) for r, o in zip(result, out))
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}: out is {out!r}, expected a Tensor")
+    if not F.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"{op}: the result's {result.dtype} cannot become out's {out.dtype}")
     if out.shape != result.shape:
-        raise RuntimeError(
-            f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}"
-        )
-    return tensor.assign(out, result)
+        if out.numel():
+            raise RuntimeError(
+                f"{op}: out has shape {tuple(out.shape)}, the result {tuple(result.shape)}"
+            )
+        out.data = make(op, result.shape, out.dtype, out.device)
+    return tensor.assign(out, result, op)
 
 
 def construct(self, args):
     """Tensor(2, 3) and Tensor([1, 2])."""
-    if len(args) == 1 and isinstance(args[0], (list, tuple)):
-        source = exchange.from_sequence(args[0], None).to(default_dtype())
-    elif len(args) == 1 and isinstance(args[0], Tensor):
+    if len(args) == 1 and isinstance(args[0], Tensor):
         source = args[0].detach()
     elif all(isinstance(a, int) for a in args):
         source = make("Tensor", tuple(args) if args else (0,), None, None)
+    elif len(args) == 1 and hasattr(args[0], "__len__"):
+        source = exchange.from_sequence(args[0], default_dtype())
     else:
         raise TypeError(f"Tensor: cannot be made from {args!r}; use tinyfin.tensor")
     self.data = source
@@ -190,17 +202,19 @@ def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, mem
     >>> tinyfin.ones(2).to(tinyfin.int64).tolist()
     [1, 1]
     """
+    flags = []
     for a in args:
-        if isinstance(a, DType) or a in (float, int, bool):
-            dtype = a
+        if isinstance(a, bool):
+            flags.append(a)
         elif isinstance(a, Tensor):
             dtype, device = a.dtype, a.device
+        elif isinstance(a, DType) or a in (float, int, bool):
+            dtype = a
         elif isinstance(a, (str, Device)):
             device = a
-        elif isinstance(a, bool):
-            pass
         elif a is not None:
             raise TypeError(f"to: got {a!r}, expected a dtype, a device or a Tensor")
+    copy = copy or len(flags) > 1 and flags[1]  # to(device, dtype, non_blocking, copy)
     t = self
     if device is not None:
         slot, index = place(device)
@@ -286,12 +300,12 @@ def fill_(self, value):
         raise RuntimeError(
             f"fill_: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor"
         )
-    return tensor.assign(self, value)
+    return tensor.assign(self, value, "fill_")
 
 
 def zero_(self):
     """Writes zeros everywhere."""
-    return tensor.assign(self, 0)
+    return tensor.assign(self, 0, "zero_")
 
 
 def deepcopy(self, memo):

@@ -8,6 +8,9 @@ from tinyfin.ops.table import offer
 Tensor = tensor.Tensor
 
 
+LARGEST = (1 << 63) - 1
+
+
 def sizes_of(name, args):
     """A shape given as separate integers or as one sequence."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
@@ -18,6 +21,8 @@ def sizes_of(name, args):
             shape.append(s.__index__())
         except AttributeError:
             raise TypeError(f"{name}: size is {s!r}, expected integers") from None
+        if not -LARGEST <= shape[-1] <= LARGEST:
+            raise OverflowError(f"{name}: size {s} does not fit 64 bits")
     return tuple(shape)
 
 
@@ -41,11 +46,11 @@ def as_dtype(name, value):
 INT64, BOOL = dt.all_dtypes()["int64"], dt.all_dtypes()["bool"]
 
 
-def fill(out, value):
+def fill(out, value, name):
     """Writes one number everywhere, without history."""
     old = tensor.set_mode(0, 1)
     try:
-        tensor.assign(out, value)
+        tensor.assign(out, value, name)
     finally:
         tensor.set_mode(old, 1)
     return out
@@ -53,7 +58,7 @@ def fill(out, value):
 
 def filled(name, shape, value, dtype, device, requires_grad):
     """A tensor of one value."""
-    out = fill(make(name, shape, dtype, device), value)
+    out = fill(make(name, shape, dtype, device), value, name)
     return out.requires_grad_() if requires_grad else out
 
 
@@ -104,7 +109,7 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return filled(
         "full",
-        sizes_of("full", (size,) if isinstance(size, (tuple, list)) else (size,)),
+        sizes_of("full", (size,)),
         value,
         dtype or dtype_of_number(value),
         device,
@@ -120,7 +125,7 @@ def like(name, value):
             raise TypeError(f"{name}: input is {input!r}, expected a Tensor")
         out = make(name, input.shape, dtype or input.dtype, device or input.device)
         if value is not None:
-            fill(out, value)
+            fill(out, value, name)
         out = alike(out, input)
         return out.requires_grad_() if requires_grad else out
 
@@ -162,35 +167,72 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=Fa
     >>> tinyfin.arange(2, 8, 3).tolist()
     [2, 5]
     """
-    start, end = (0, start) if end is None else (start, end)
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    if step == 0:
-        raise RuntimeError("arange: step is 0, expected a nonzero number")
-    if (end - start) * step < 0:
-        raise RuntimeError(f"arange: start {start}, end {end} and step {step} do not go together")
-    whole = all(isinstance(v, int) for v in (start, end, step))
-    if whole:
-        count = -(-(end - start) // step)
-    else:
-        count = (end - start) / step
-        if not count < 1 << 60:
-            raise RuntimeError(
-                f"arange: start {start}, end {end}, step {step} is not a finite range"
-            )
-        count = int(-(-count // 1))
-    dtype = (
-        as_dtype("arange", dtype)
-        if dtype is not None
-        else INT64
-        if whole
-        else dt.get_default_dtype()
-    )
+    bounds = (0, start, step) if end is None else (start, end, step)
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in bounds)
+    count, whole = steps_between(start, end, step)
+    if dtype is None:
+        dtype = INT64 if whole else dt.get_default_dtype()
+    dtype = as_dtype("arange", dtype)
     if whole and not dtype.is_floating_point:
         values = exchange.arange_int(count, start, step)
     else:
         values = exchange.arange_float(count, float(start), float(step))
     out = move(values.to(dtype), device)
     return out.requires_grad_() if requires_grad else out
+
+
+def maker_like(name, value):
+    """x.new_zeros(size) and its kin: of x's dtype and device where not given."""
+
+    def method(self, *size, dtype=None, device=None, requires_grad=False):
+        out = make(name, sizes_of(name, size), dtype or self.dtype, device or self.device)
+        if value is not None:
+            fill(out, value, name)
+        return out.requires_grad_() if requires_grad else out
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "A tensor " + ("uninitialised" if value is None else f"full of {value}s")
+    method.__doc__ += ", of this one's dtype and device where not given."
+    return method
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """A tensor of one value, of this one's dtype and device where not given."""
+    shape = sizes_of("new_full", (size,))
+    return filled(
+        "new_full", shape, fill_value, dtype or self.dtype, device or self.device, requires_grad
+    )
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """tinyfin.tensor(data) of this one's dtype and device where not given."""
+    return tensor_(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+def steps_between(start, end, step):
+    """(how many numbers a range has, whether they are whole), or an error that says why it has none."""
+    given = f"start {start!r}, end {end!r} and step {step!r}"
+    for v in (start, end, step):
+        if not hasattr(v, "__float__") or isinstance(v, str):
+            raise TypeError(f"arange: {given}: expected numbers")
+    if step == 0:
+        raise RuntimeError(f"arange: {given}: step must not be 0")
+    whole = all(hasattr(v, "__index__") for v in (start, end, step))
+    if not whole and not all(abs(float(v)) < float("inf") for v in (start, end)):
+        raise RuntimeError(f"arange: {given}: expected a finite range")
+    if (end > start and step < 0) or (end < start and step > 0):
+        raise RuntimeError(f"arange: {given}: step leads away from end")
+    if whole:
+        count = -(-(int(end) - int(start)) // int(step))
+        if not all(-1 << 63 <= v < 1 << 63 for v in (start, end, step)):
+            raise RuntimeError(f"arange: {given}: a number does not fit 64 bits")
+        return count, True
+    count = (end - start) / step
+    if not count < 1 << 60:
+        raise RuntimeError(f"arange: {given}: too many numbers")
+    return int(-(-count // 1)), False
 
 
 def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
@@ -200,7 +242,7 @@ def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)
     >>> tinyfin.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    if not isinstance(steps, int) or steps < 0:
+    if not hasattr(steps, "__index__") or steps.__index__() < 0:
         raise RuntimeError(f"linspace: steps is {steps!r}, expected an integer >= 0")
     values = exchange.linspace(float(start), float(end), steps)
     out = move(values.to(dtype or dt.get_default_dtype()), device)
@@ -214,8 +256,9 @@ def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
     >>> tinyfin.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    out = zeros(n, n if m is None else m, dtype=dtype, device=device)
-    fill(out.diagonal(), 1)
+    shape = sizes_of("eye", (n, n if m is None else m))
+    out = filled("eye", shape, 0, dtype, device, False)
+    fill(out.diagonal(), 1, "eye")
     return out.requires_grad_() if requires_grad else out
 
 
@@ -238,14 +281,24 @@ def tensor_(data, *, dtype=None, device=None, requires_grad=False):
     wanted = None if dtype is None else as_dtype("tensor", dtype)
     if isinstance(data, Tensor):
         out = data.detach().clone()
-    elif hasattr(data, "__array_interface__") or isinstance(data, (memoryview, bytearray)):
-        out = exchange.from_buffer(data).clone()
+    elif hasattr(data, "__array_interface__"):
+        out = from_array(data).clone()
+    elif isinstance(data, (memoryview, bytearray)):
+        out = exchange.from_buffer(data, "tensor").clone()
     else:
         out = exchange.from_sequence(data, wanted)
     if wanted is not None:
         out = out.to(wanted)
     out = move(out, device) if device is not None or not isinstance(data, Tensor) else out
     return out.requires_grad_() if requires_grad else out
+
+
+def from_array(a):
+    """A tensor over an array's memory, or over a copy where its memory cannot be shared."""
+    try:
+        return exchange.from_buffer(a, "tensor")
+    except ValueError:
+        return exchange.from_buffer(a.copy(), "tensor")
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -304,3 +357,12 @@ tensor.install_hook(
 tensor.install_hook(
     "full", lambda shape, value, dtype, node: filled("full", shape, value, dtype, None, False)
 )
+METHODS = {
+    "new_empty": maker_like("new_empty", None),
+    "new_zeros": maker_like("new_zeros", 0),
+    "new_ones": maker_like("new_ones", 1),
+    "new_full": new_full,
+    "new_tensor": new_tensor,
+}
+for _name, _value in METHODS.items():
+    tensor.install_method(_name, _value)

@@ -2,98 +2,105 @@
 
 from tinyfin.core import exchange, tensor
 from tinyfin.core.dtype import all_dtypes
+from tinyfin.creation import from_array
 from tinyfin.ops.row import F
 
 Tensor = tensor.Tensor
 DTYPES = all_dtypes()
 BOOL, UINT8, INT64 = DTYPES["bool"], DTYPES["uint8"], DTYPES["int64"]
+WANTED = "expected integers, slices, None, Ellipsis, lists or tensors"
 
 
-def as_index(item):
-    """A list, array or tensor as an index tensor; None for what a basic key handles."""
+def as_index(item, device):
+    """A list, array or tensor as an index tensor, an integer as int; what is basic stays."""
     if item is None or item is Ellipsis or isinstance(item, slice):
-        return None
-    if isinstance(item, bool):
-        return exchange.from_sequence(item, None)
+        return item
     if isinstance(item, Tensor):
         t = item
+    elif isinstance(item, bool) or type(item).__name__ == "bool_":
+        t = exchange.from_sequence(bool(item))
     elif hasattr(item, "__array_interface__"):
-        t = exchange.from_buffer(item).clone()
+        t = from_array(item).clone()
     elif isinstance(item, (list, tuple, range)):
-        t = exchange.from_sequence(list(item), None)
+        t = exchange.from_sequence(list(item))
         t = t.to(INT64) if t.numel() == 0 else t
     elif hasattr(item, "__index__"):
-        return int(item)
+        return item.__index__()
     elif isinstance(item, float):
-        raise IndexError(
-            f"index: {item!r} is no integer; expected integers, slices, None, Ellipsis, lists or tensors"
-        )
+        raise IndexError(f"index: {item!r} is no integer; {WANTED}")
     else:
-        raise TypeError(
-            f"index: {item!r} of type {type(item).__name__} is no index; expected integers, slices, None, "
-            "Ellipsis, lists or tensors"
-        )
+        raise TypeError(f"index: {item!r} of type {type(item).__name__} is no index; {WANTED}")
     if t.is_floating_point():
         raise IndexError(f"index: index tensors must be integers or bool, got {t.dtype}")
-    return t
+    if t.ndim == 0 and t.dtype not in (BOOL, UINT8) and not (t.extra_ and "batch" in t.extra_):
+        return int(t)
+    return t if t.device == device else t.to(device)
+
+
+def is_mask(item):
+    """Whether an item picks by truth values."""
+    return isinstance(item, Tensor) and item.dtype in (BOOL, UINT8)
 
 
 def consumed(item):
     """How many axes of the tensor an item takes up."""
     if item is None or item is Ellipsis:
         return 0
-    if isinstance(item, Tensor) and item.dtype in (BOOL, UINT8):
-        return item.ndim
-    return 1
+    return item.ndim if is_mask(item) else 1
 
 
-def prepare(x, key):
-    """A view of x and, per view axis, its index tensor or None."""
-    items = list(key) if isinstance(key, tuple) else [key]
-    items = [item if as_index(item) is None else as_index(item) for item in items]
+def items_of(x, key):
+    """The key's items, with slices in place of an ellipsis and of what is left out."""
+    items = [as_index(i, x.device) for i in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(consumed, items))
     if taken > x.ndim:
-        raise IndexError(f"index: too many indices: {taken} for a tensor of {x.ndim} dimensions")
+        raise IndexError(
+            f"index: too many indices: {taken} for a tensor of {x.ndim} dimensions"
+        )
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("index: an index can only have a single ellipsis ('...')")
     place = dots[0] if dots else len(items)
     items[place : place + len(dots)] = [slice(None)] * (x.ndim - taken)
+    return items
+
+
+def prepare(x, key):
+    """A view of x and, per view axis, its index tensor or None."""
     basic, indices, axis = [], [], 0
-    for item in items:
-        if isinstance(item, Tensor) and item.dtype in (BOOL, UINT8):
-            basic += [None] if item.ndim == 0 else [slice(None)] * item.ndim
+    for item in items_of(x, key):
+        if is_mask(item):
+            basic += [slice(None)] * item.ndim if item.ndim else [None]
             indices += mask_indices(x, item, axis)
-            axis += item.ndim
-        elif isinstance(item, (Tensor, int)):
+        elif isinstance(item, Tensor):
             basic.append(slice(None))
             indices.append(item)
-            axis += 1
         else:
             basic.append(item)
-            indices.append(None)
-            axis += item is not None
+            if not isinstance(item, int):  # an integer's axis is gone from the view
+                indices.append(None)
+        axis += consumed(item)
     return x[tuple(basic)], indices
 
 
 def mask_indices(x, mask, axis):
     """A mask as the index tensors of its true elements."""
     if mask.ndim == 0:
-        return [F.arange(1 if bool(mask) else 0)]
+        return [F.arange(1 if bool(mask) else 0, device=x.device)]
     have = tuple(x.shape[axis : axis + mask.ndim])
     if have != tuple(mask.shape):
         raise IndexError(
-            f"index: mask of shape {tuple(mask.shape)} does not fit the tensor's {have} at dimension {axis}"
+            f"index: mask of shape {tuple(mask.shape)} does not fit the tensor's {have} "
+            f"at dimension {axis}"
         )
     places = F.nonzero(mask)
     return [places[:, i] for i in range(mask.ndim)]
 
 
 def broadcast_indices(indices):
-    """Integers and tensors in one common shape, and the bits of the axes they index."""
-    tensors = [F.tensor(i) if isinstance(i, int) else i for i in indices if i is not None]
+    """The index tensors in one common shape, and the bits of the axes they index."""
+    tensors = [i.to(INT64) for i in indices if i is not None]
     bits = sum(1 << k for k, i in enumerate(indices) if i is not None)
-    tensors = [t.to(INT64) for t in tensors]
     try:
         shape = F.broadcast_shapes(*(t.shape for t in tensors))
     except RuntimeError:
@@ -107,27 +114,29 @@ def getitem(x, key):
     view, indices = prepare(x, key)
     if all(i is None for i in indices):
         return view
-    tensors, bits = broadcast_indices(indices)
-    return F.index(view, tensors, bits)
+    return F.index(view, *broadcast_indices(indices))
 
 
 def setitem(x, key, value):
     """x[key] = value for keys that hold masks, lists or tensors."""
     view, indices = prepare(x, key)
-    if not isinstance(value, Tensor):
-        if hasattr(value, "__array_interface__"):
-            value = exchange.from_buffer(value).clone()
-        else:
-            value = exchange.from_sequence(value, None)
+    if all(i is None for i in indices):
+        view[...] = value
+        return
     tensors, bits = broadcast_indices(indices)
-    value = value.to(view.dtype) if value.dtype is not view.dtype else value
-    while (
-        value.ndim
-        and value.shape[0] == 1
-        and value.ndim > tensors[0].ndim + view.ndim - len(tensors)
-    ):
+    value = value_for(view, value)
+    while value.ndim > tensors[0].ndim + view.ndim - len(tensors) and value.shape[0] == 1:
         value = value.squeeze(0)
     F.index_put_(view, value, tensors, bits, False)
+
+
+def value_for(view, value):
+    """What is written, as a tensor of the view's dtype and device."""
+    if isinstance(value, Tensor):
+        return value.to(device=view.device, dtype=view.dtype)
+    if hasattr(value, "__array_interface__"):
+        return from_array(value).to(device=view.device, dtype=view.dtype)
+    return exchange.from_sequence(value, view.dtype).to(view.device)
 
 
 def index_put(self, indices, values, accumulate=False):
@@ -137,16 +146,24 @@ def index_put(self, indices, values, accumulate=False):
 
 def index_put_(self, indices, values, accumulate=False):
     """Writes values (or adds them, with `accumulate`) at the indexed places."""
-    view, found = prepare(self, tuple(slice(None) if i is None else i for i in indices))
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"index_put_: indices is {indices!r}, expected a tuple of Tensors")
+    if not isinstance(values, Tensor):
+        raise TypeError(f"index_put_: values is {values!r}, expected a Tensor")
+    key = tuple(slice(None) if i is None else one_axis(i) for i in indices)
+    view, found = prepare(self, key)
+    if all(i is None for i in found):
+        raise IndexError("index_put_: indices has no index tensor")
     tensors, bits = broadcast_indices(found)
-    F.index_put_(
-        view,
-        values if isinstance(values, Tensor) else F.tensor(values),
-        tensors,
-        bits,
-        bool(accumulate),
-    )
+    F.index_put_(view, values, tensors, bits, bool(accumulate))
     return self
+
+
+def one_axis(index):
+    """An index tensor that keeps its axis: a number alone would be taken out of the view."""
+    if not isinstance(index, Tensor):
+        raise TypeError(f"index_put_: an index is {index!r}, expected a Tensor")
+    return index.reshape(1) if index.ndim == 0 and index.dtype not in (BOOL, UINT8) else index
 
 
 tensor.install_hook("getitem", getitem)

@@ -158,7 +158,15 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
         return F.sum(F.ne(x, 0).to(x.dtype), dim, keepdim)
     if ord == 1:
         return F.sum(F.abs(x), dim, keepdim)
-    return F.pow(F.sum(F.pow(F.abs(x), float(ord)), dim, keepdim), 1.0 / ord)
+    a = F.abs(x)
+    if ord < 1:                            # zeros have no derivative: none flows to them
+        none = a == 0
+        a = F.where(none, 0.0 if ord > 0 else INF, F.pow(F.where(none, 1.0, a), float(ord)))
+    else:
+        a = F.pow(a, float(ord))
+    total = F.sum(a, dim, keepdim)
+    flat = total == 0                      # a subgradient at the zero vector, not NaN
+    return F.where(flat, total, F.pow(F.where(flat, 1.0, total), 1.0 / ord))
 
 
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):

@@ -16,6 +16,14 @@ def _load(name):
     return module
 
 
+HOMES = {}
+
+
+def home_of(row):
+    """The module that a row stands in."""
+    return HOMES[row.name]
+
+
 def table():
     """name -> Row, from the modules that `ops/modules.py` lists, read as plain files."""
     import types
@@ -24,7 +32,7 @@ def table():
         sys.modules.setdefault(package, types.ModuleType(package))
     row = _load("row")
     for name in _load("modules").MODULES:
-        if not (OPS / f"{name}.py").exists():
-            continue
+        before = set(row.TABLE)
         _load(name)
+        HOMES.update(dict.fromkeys(set(row.TABLE) - before, name))
     return row.TABLE

@@ -28,7 +28,7 @@ ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "fmax", "
               "positive", "logical_not", "isfinite", "isinf", "isnan", "sign", "trunc", "floor", "ceil"}
 EDGES = {"bce_error", "bce_logits_weighted_error", "smooth_error", "huber_error", "kl_error",
          "kl_log_error", "gelu_erf", "gelu_erf_grad", "gelu_tanh", "silu", "silu_grad", "sigmoid_grad",
-         "elu", "squared_error", "absolute_error", "relu_grad", "hypot", "bce_logits_error",
+         "elu", "squared_error", "absolute_error", "relu_grad", "bce_logits_error",
          "share_max", "root_or_flat", *NONZERO}
 """Rows whose special values are the business of tests of their own."""
 SHAPES = {

@@ -170,7 +170,10 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
         if not leads_on(node.edges[i], wanted, good):
             continue
         rule = <Rule>op.vjp[min(i, op.nin - 1)] if op.vjp is not None else None
-        if rule is None or rule.constant == 2:
+        if rule is None:
+            continue
+        if rule.constant == 2:
+            results[i] = 0.0
             continue
         if rule.constant:
             results[i] = grads[0] if rule.constant == 1 else NEG(grads[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tinyfin.autograd import levels
 from tinyfin.autograd.levels import DUAL, Level, entry_at
+from tinyfin.autograd.views import strided
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
@@ -340,11 +341,6 @@ def follow(x: Tensor, base: Tensor) -> None:
     x.set_extra_("batch", None)
     x.set_extra_(DUAL, (level, twin, moved))
     x.set_extra_("source", tangent)
-
-
-def strided(x: Tensor, shape: tuple, stride: tuple, offset: int) -> Tensor:
-    """Another geometry over x's bytes."""
-    return F.as_strided_view.run_with((x,), (shape, stride, offset, x.stride(), x.storage_offset()))
 
 
 def laid(t: Tensor | None, like: Tensor) -> Tensor:

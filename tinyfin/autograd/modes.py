@@ -1,8 +1,11 @@
 """Modes of the calling thread: recording, inference, anomaly detection, deterministic arithmetic."""
 
+from tinyfin import config
 from tinyfin.core import tensor
 
-GRAD, INFERENCE, DETERMINISTIC, ANOMALY = 1, 2, 4, 1024
+GRAD, INFERENCE, DETERMINISTIC, CHECK, ANOMALY = 1, 2, 4, 256, 1024
+DEFAULT = [GRAD]
+"""The bits with which threads begin."""
 
 
 class Mode:
@@ -55,21 +58,28 @@ class no_grad(Mode):
     mask = GRAD
 
     def __new__(cls, function=None):
-        return object.__new__(cls)
+        return object.__new__(cls) if function is None else cls()(function)
 
     def __init__(self, function=None):
         super().__init__(0)
 
-    def __class_getitem__(cls, item):
-        return cls
-
 
 class enable_grad(Mode):
-    """Operations are recorded, inside a no_grad block too."""
+    """Operations are recorded, inside a no_grad block too.
+
+    >>> import tinyfin
+    >>> x = tinyfin.ones(2, requires_grad=True)
+    >>> with tinyfin.no_grad(), tinyfin.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
 
     mask = GRAD
 
-    def __init__(self):
+    def __new__(cls, function=None):
+        return object.__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function=None):
         super().__init__(GRAD)
 
 
@@ -95,34 +105,107 @@ class set_grad_enabled(Mode):
 
 
 class inference_mode(Mode):
-    """No recording, and results that never take part in recording later."""
+    """No recording, and results that never take part in recording later; with mode=False the contrary.
+
+    >>> import tinyfin
+    >>> with tinyfin.inference_mode():
+    ...     tinyfin.ones(2).is_inference()
+    True
+    """
 
     mask = GRAD | INFERENCE
 
+    def __new__(cls, mode=True):
+        return cls()(mode) if callable(mode) else object.__new__(cls)
+
     def __init__(self, mode=True):
-        super().__init__(INFERENCE if mode else tensor.mode() & (GRAD | INFERENCE))
+        super().__init__(INFERENCE if mode else GRAD)
 
 
 class detect_anomaly(Mode):
-    """Errors in backward name the line that made the node; gradients that become NaN are errors."""
+    """Errors in backward name the line that made the node; gradients that become NaN are errors.
+
+    Args:
+        check_nan: whether NaN in gradients is an error.
+
+    >>> import tinyfin
+    >>> x = tinyfin.tensor(-1.0, requires_grad=True)
+    >>> with tinyfin.autograd.detect_anomaly():
+    ...     y = x.sqrt()
+    ...     try:
+    ...         y.backward()
+    ...     except RuntimeError as error:
+    ...         print(str(error).splitlines()[0])
+    backward of sqrt: the gradient of input 0 has NaN.
+    """
 
     mask = ANOMALY
 
     def __init__(self, check_nan=True):
         super().__init__(ANOMALY)
+        self.check_nan = check_nan
+
+    def fresh(self):
+        """A new block of the same mode."""
+        return detect_anomaly(self.check_nan)
+
+    def __enter__(self):
+        self.old.append((tensor.set_mode(ANOMALY, ANOMALY), NAN.get("wanted", True)))
+        NAN["wanted"] = self.check_nan
+        return self
+
+    def __exit__(self, *exc):
+        bits, NAN["wanted"] = self.old.pop()
+        tensor.set_mode(bits, ANOMALY)
+        return False
+
+
+NAN = {}
+"""Whether NaN in gradients is an error in anomaly mode."""
 
 
 class set_detect_anomaly(Mode):
-    """Anomaly detection on or off, at once."""
+    """Anomaly detection on or off, at once; a `with` block restores what was."""
 
     mask = ANOMALY
 
-    def __init__(self, mode):
+    def __init__(self, mode, check_nan=True):
         super().__init__(ANOMALY if mode else 0)
-        self.old.append(tensor.set_mode(self.bits, self.mask))
+        self.former = NAN.get("wanted", True)
+        NAN["wanted"] = check_nan
+        self.first = tensor.set_mode(self.bits, self.mask)
 
     def __enter__(self):
+        self.old.append(self.first)
         return self
+
+    def __exit__(self, *exc):
+        NAN["wanted"] = self.former
+        return super().__exit__(*exc)
+
+    def fresh(self):
+        """A new block of the same mode."""
+        return set_detect_anomaly(bool(self.bits))
+
+
+class detect_nonfinite(Mode):
+    """The first operation that makes a NaN or infinity from finite numbers raises an error.
+
+    TINYFIN_CHECK=1 does so everywhere.
+
+    >>> import tinyfin
+    >>> with tinyfin.autograd.detect_nonfinite():
+    ...     try:
+    ...         tinyfin.tensor([1.0, 0.0]).log()
+    ...     except FloatingPointError as error:
+    ...         print(str(error).split(",")[0])
+    log: the result of shape (2
+    """
+
+    mask = CHECK | ANOMALY
+
+    def __init__(self, mode=True):
+        super().__init__(CHECK | ANOMALY if mode else 0)
 
 
 class deterministic(Mode):
@@ -151,20 +234,29 @@ def is_deterministic():
 
 def use_deterministic_algorithms(mode):
     """Deterministic arithmetic on or off in this thread and in threads that begin later."""
-    tensor.set_mode(DETERMINISTIC if mode else 0, DETERMINISTIC)
-    tensor.set_mode_default(GRAD | (DETERMINISTIC if mode else 0))
+    begin_with(DETERMINISTIC, bool(mode))
+
+
+def begin_with(bits, on):
+    """Sets bits in this thread and in threads that begin later."""
+    tensor.set_mode(bits if on else 0, bits)
+    DEFAULT[0] = DEFAULT[0] | bits if on else DEFAULT[0] & ~bits
+    tensor.set_mode_default(DEFAULT[0])
 
 
 def trace():
     """The creating line of a node, for anomaly mode."""
     import traceback
 
-    frames = [f for f in traceback.extract_stack()[:-1] if "/tinyfin/autograd/" not in f.filename]
+    root = __file__.rsplit("autograd", 1)[0]
+    frames = [f for f in traceback.extract_stack()[:-1] if not f.filename.startswith(root)]
     return "".join(traceback.format_list(frames[-4:]))
 
 
 def check_anomaly(node, results):
     """Gradients must not be NaN in anomaly mode."""
+    if not NAN.get("wanted", True):
+        return
     for i, g in enumerate(results):
         if g is not None and isinstance(g, tensor.Tensor) and g.is_floating_point() and bool(g.isnan().any()):
             raise RuntimeError(f"backward of {node.name_()}: the gradient of input {i} has NaN.\n"
@@ -173,3 +265,5 @@ def check_anomaly(node, results):
 
 tensor.install_hook("trace", trace)
 tensor.install_hook("check_anomaly", check_anomaly)
+if config.CHECK:
+    begin_with(CHECK | ANOMALY, True)

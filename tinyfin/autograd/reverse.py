@@ -152,7 +152,10 @@ def retain_grad(self):
             t.grad = g.detach() if t.grad is None else t.grad + g
         return None
 
-    register_hook(self, keep)
+    node = self.grad_fn
+    if node.watchers is None:
+        node.watchers = []
+    node.watchers.append((-1 - self.output_nr, keep))
 
 
 for _name, _value in {"backward": backward_method, "register_hook": register_hook, "retain_grad": retain_grad,

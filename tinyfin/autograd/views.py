@@ -51,10 +51,29 @@ def positions(shape, stride, device):
     return where
 
 
+def strided(x, shape, stride, offset):
+    """Another geometry over x's bytes."""
+    return F.as_strided_view.run_with((x,), (shape, stride, offset, x.stride(), x.storage_offset()))
+
+
+def overlaps(shape, stride):
+    """Whether elements of a geometry may share memory; exact for what slicing and transposing make."""
+    reach = 0
+    for step, size in sorted((abs(step), size) for size, step in zip(shape, stride) if size != 1):
+        if step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
+
+
 def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
     """The gradient of as_strided: g added at storage positions, then read with the base's geometry."""
     if tuple(shape) == tuple(size) and tuple(stride) == tuple(base_stride) and offset == base_offset:
         return g
+    if is_dense(shape, base_stride) and not overlaps(size, stride) and within(shape, size, stride, offset - base_offset):
+        out = F.zeros_of(shape, g)
+        tensor.assign(strided(out, size, stride, out.storage_offset() + offset - base_offset), g)
+        return out
     here = positions(size, stride, g.device).reshape(-1) + offset
     there = positions(shape, base_stride, g.device).reshape(-1) + base_offset
     if here.numel() == 0 or there.numel() == 0:
@@ -69,16 +88,40 @@ def write_node(base, view, node, out_nr):
     """The history of `base` after a write through `view`: old values outside, what was written inside."""
     geometry = (tuple(view.shape), view.stride(), view.storage_offset())
     mine = (tuple(base.shape), base.stride(), base.storage_offset())
-    written = view.detach()
+    written = tensor.twin(view)
+    dense = is_dense(mine[0], mine[1])
     tensor.attach(written, node, out_nr)
     old_matters = base.requires_grad
 
     def backward(grads, node):
+        if dense:
+            return dense_parts(grads[0], geometry[0], geometry[1], geometry[2] - mine[2], old_matters)
         index = index_of(mine, geometry, grads[0].device)
         outside = clear_region(grads[0], index) if old_matters else None
         return outside, F.index_select(grads[0].reshape(-1), 0, index).reshape(geometry[0])
 
     return tensor.python_node("write", backward, (base, written), (base,))
+
+
+def within(shape, size, stride, offset):
+    """Whether a geometry stays inside a row-major tensor."""
+    n = 1
+    for s in shape:
+        n *= s
+    reach = [step * (s - 1) for s, step in zip(size, stride)]
+    return 0 in size or (offset + sum(r for r in reach if r < 0) >= 0 and
+                         offset + sum(r for r in reach if r > 0) < n)
+
+
+def dense_parts(g, shape, stride, offset, old_matters):
+    """The cotangent of a row-major base outside a written window (zeros inside; g may be infinite there), and inside."""
+    g = g if g.is_contiguous() else F.contiguous_copy(g)
+    inside = strided(g, shape, stride, g.storage_offset() + offset)
+    if not old_matters:
+        return None, inside
+    outside = F.contiguous_copy(g)
+    tensor.assign(strided(outside, shape, stride, outside.storage_offset() + offset), 0)
+    return outside, inside
 
 
 def index_of(mine, geometry, device):

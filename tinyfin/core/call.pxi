@@ -16,7 +16,7 @@ cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
     elif type(o).__name__ in ("bool_", "bool"):
         (<uint8_t *>slot)[0] = bool(o)
         v.dtype = TF_BOOL
-    elif hasattr(o, "__float__") and not hasattr(o, "__len__"):
+    elif hasattr(type(o), "__float__") and not hasattr(o, "__len__"):
         (<double *>slot)[0] = float(o)
         v.dtype = TF_F64
     else:
@@ -433,7 +433,7 @@ cdef Tensor copy_of(Tensor x, int dtype):
     return t
 
 
-cdef int check_number(int dtype, int kind, const int64_t *slot) except -1:
+cdef int check_number(str name, int dtype, int kind, const int64_t *slot) except -1:
     """PyTorch's rule for writing one number: what the dtype cannot hold is an error, not another number."""
     cdef double value = (<const double *>slot)[0], most
     cdef int64_t whole = slot[0]
@@ -451,11 +451,11 @@ cdef int check_number(int dtype, int kind, const int64_t *slot) except -1:
         most = 65504.0 if dtype == TF_F16 else 3.4028234663852886e38
         fits = not (most < (value if value > 0 else -value) < INFINITY)
     if not fits:
-        raise RuntimeError(f"copy_: the number {value if kind == TF_F64 else whole} does not fit {dtype_object(dtype)}")
+        raise RuntimeError(f"{name}: the number {value if kind == TF_F64 else whole} does not fit {dtype_object(dtype)}")
     return 0
 
 
-def assign(Tensor x, src):
+def assign(Tensor x, src, str name="copy_"):
     """x.copy_(src): src broadcasts, is cast, and passes its gradient on."""
     cdef tf_view number
     cdef int64_t slot
@@ -465,11 +465,11 @@ def assign(Tensor x, src):
     cdef PyObject *args[2]
     if not isinstance(src, Tensor):
         if not wrap_number(src, &number, &slot):
-            raise TypeError(f"copy_: src is {src!r} of type {type(src).__name__}, expected a Tensor or a number")
-        check_number(x.v.dtype, number.dtype, &slot)
+            raise TypeError(f"{name}: {src!r} of type {type(src).__name__} was given, expected a Tensor or a number")
+        check_number(name, x.v.dtype, number.dtype, &slot)
         t = Tensor.__new__(Tensor)
         t.v = number
-        t.storage = allocate(8, TF_CPU, 0, "copy_")
+        t.storage = allocate(8, TF_CPU, 0, name)
         (<int64_t *>t.storage.data)[0] = slot
         t.v.data, t.v.flags = t.storage.data, TF_CONTIGUOUS
         src = t
@@ -478,10 +478,10 @@ def assign(Tensor x, src):
         if r is not NotImplemented:
             return r
     t = src
-    check_writable(x, "copy_", bits)
+    check_writable(x, name, bits)
     if t.v.backend != x.v.backend or t.v.index != x.v.index:
         t = HOOKS["to_device_of"](t, x)
-    HOOKS["check_expands"]("copy_", shape_tuple(&t.v), shape_tuple(&x.v))
+    HOOKS["check_expands"](name, shape_tuple(&t.v), shape_tuple(&x.v))
     if shares_oddly(t, x):
         t = OPS["contiguous_copy"](t)
     if bits & GRAD and (flows(x) or flows(t)) and category[x.v.dtype] >= 2:

@@ -117,6 +117,25 @@ cdef int index_add(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int index_copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                    const tf_attrs *at, tf_call *call, object name) except -1:
+    """x, index, src; dim."""
+    check_slices(inputs[0], inputs[1], inputs[2], at.i[0], name)
+    like(inputs[0], outputs[0], inputs[0].dtype)
+    return 0
+
+
+cdef int index_fill(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                    const tf_attrs *at, tf_call *call, object name) except -1:
+    """x, index, value without dimensions; dim."""
+    need_vector(inputs[1], name)
+    if inputs[2].ndim:
+        raise RuntimeError(f"{name}: value has shape {shape_of(inputs[2])}, expected a number or "
+                           "a tensor without dimensions")
+    like(inputs[0], outputs[0], inputs[0].dtype)
+    return 0
+
+
 cdef void shape_attribute(tf_view *y, const int64_t *shape, int dtype) noexcept:
     cdef int k
     y.ndim, y.dtype = <int>shape[0], dtype
@@ -341,7 +360,8 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     f"sizes differ in dim {k}, only dim {dim} may differ")
         total += inputs[i].shape[dim]
         if total > LARGEST:
-            raise RuntimeError(f"{name}: the sizes along dim {dim} add up to more elements than can be counted")
+            raise RuntimeError(
+                f"{name}: the sizes along dim {dim} add up to more elements than can be counted")
     like(first, y, dtype)
     if 0 <= dim < first.ndim:
         y.shape[dim] = total
@@ -445,7 +465,9 @@ cdef int dropout(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 RULES = {
     "index_select": rule_capsule(index_select), "embedding": rule_capsule(embedding),
-    "index_add": rule_capsule(index_add), "index_embed": rule_capsule(index_embed),
+    "index_add": rule_capsule(index_add),
+    "index_copy": rule_capsule(index_copy), "index_fill": rule_capsule(index_fill),
+    "index_embed": rule_capsule(index_embed),
     "gather": rule_capsule(gather), "scatter": rule_capsule(scatter),
     "scatter_embed": rule_capsule(scatter_embed), "index": rule_capsule(index),
     "index_put": rule_capsule(index_put), "put_embed": rule_capsule(put_embed),

@@ -128,7 +128,8 @@ cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *output
         room = x.shape[2 + i] + 2 * at.i[3 + i]
         reach = at.i[6 + i] * (w.shape[2 + i] - 1) + 1
         if w.shape[2 + i] <= 0 or reach > room:
-            raise RuntimeError(f"{name}: kernel of reach {reach} in dimension {i} exceeds the padded input of size {room}")
+            raise RuntimeError(f"{name}: kernel of reach {reach} in dimension {i} exceeds the padded "
+                               f"input of size {room}")
         y.shape[2 + i] = (room - reach) // at.i[i] + 1
     return 0
 
@@ -169,6 +170,7 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     cdef const tf_view *x = inputs[1]
     cdef tf_view *y = outputs[0]
     cdef int nd = x.ndim - 2, i
+    cdef int64_t room
     if nd < 1 or nd > 3 or g.ndim != x.ndim or g.shape[0] != x.shape[0]:
         raise RuntimeError(f"{name}: g is {shape_of(g)}, x is {shape_of(x)}: they do not belong to one convolution")
     same_dtype(g, x, name, "g", "x")
@@ -179,23 +181,25 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     y.shape[0], y.shape[1] = g.shape[1], x.shape[1] // at.i[9]
     for i in range(nd):
         y.shape[2 + i] = at.i[10 + i]
-        if at.i[10 + i] <= 0 or (x.shape[2 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (at.i[10 + i] - 1) - 1) // at.i[i] + 1 \
-                != g.shape[2 + i]:
-            raise RuntimeError(f"{name}: kernel size {at.i[10 + i]} in dimension {i} does not belong to {shape_of(g)} and "
-                               f"{shape_of(x)}")
+        room = x.shape[2 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (at.i[10 + i] - 1) - 1
+        if at.i[10 + i] <= 0 or room < 0 or room // at.i[i] + 1 != g.shape[2 + i]:
+            raise RuntimeError(f"{name}: kernel size {at.i[10 + i]} in dimension {i} does not belong to "
+                               f"{shape_of(g)} and {shape_of(x)}")
     return 0
 
 
 # ---- pooling: kernel, stride, padding [, dilation] (three slots each), ...
 
 cdef int64_t pooled(int64_t size, int64_t k, int64_t s, int64_t p, int64_t d, bint ceil, object name) except -1:
-    """The last window must start inside the input or its left padding."""
+    """In ceil mode the last window may end past the padding, but must start inside the input or its
+    left padding."""
     cdef int64_t room = size + 2 * p - d * (k - 1) - 1, n
     if k <= 0 or s <= 0 or d <= 0 or p < 0:
-        raise RuntimeError(f"{name}: kernel {k}, stride {s}, dilation {d} and padding {p}: expected at least 1, 1, 1 and 0")
+        raise RuntimeError(f"{name}: kernel {k}, stride {s}, dilation {d} and padding {p}: expected at "
+                           "least 1, 1, 1 and 0")
     if 2 * p > k:
         raise RuntimeError(f"{name}: padding is {p}, expected at most half of the kernel size {k}")
-    if room < 0:
+    if room < (1 - s if ceil else 0):
         raise RuntimeError(f"{name}: window of reach {d * (k - 1) + 1} exceeds the padded input of size {size + 2 * p}")
     n = (room + (s - 1 if ceil else 0)) // s + 1
     if ceil and (n - 1) * s >= size + p:

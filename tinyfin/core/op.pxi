@@ -170,6 +170,14 @@ cdef object op_vectorcall(object self, PyObject **args, size_t nargsf, PyObject 
     return call_general(op, args, n, kwnames)
 
 
+cdef tuple others_of(Op op):
+    """Parameter names of the row's other signature."""
+    if op.row.overload is None:
+        return ()
+    code = op.row.overload.__code__
+    return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+
+
 cdef int find_keyword(Op op, PyObject *key) except -1:
     """The parameter's number; -2 where another signature has to take over."""
     cdef int p
@@ -179,20 +187,26 @@ cdef int find_keyword(Op op, PyObject *key) except -1:
     for p in range(len(op.params)):
         if <object>key == (<tuple>op.params[p])[0]:
             return p
-    if op.row.overload is not None or <object>key == "out":
+    others = others_of(op)
+    if <object>key == "out" or <object>key in others:
         return -2
-    names = ", ".join([q[0] for q in op.params])
+    names = ", ".join(dict.fromkeys([q[0] for q in op.params] + list(others)))
     raise TypeError(f"{op.name}: unexpected keyword argument '{<object>key}', expected: {names}")
 
 
 cdef object call_overload(Op op, PyObject **args, int n, tuple keys):
     """The other signature of a row that has one; and `out=` for all."""
+    cdef dict internal = dict(zip(op.public_names, op.arg_names))
     positional = tuple([<object>args[i] for i in range(n)])
     named = {keys[k]: <object>args[n + k] for k in range(len(keys))}
     if "out" in named:
         out = named.pop("out")
         return HOOKS["into"](op.name, op(*positional, **named), out)
-    return op.row.overload(*positional, **named)
+    result = op.row.overload(*positional, **{internal.get(k, k): v for k, v in named.items()})
+    if not op.inplace:
+        return result
+    x = positional[0] if positional else named[op.public_names[0]]
+    return HOOKS["inplace_formula"](op, x, result)
 
 
 cdef object call_general(Op op, PyObject **args, int n, PyObject *kwnames):

@@ -39,7 +39,7 @@ binary(
     symbol="+",
     d=(1, 1),
     doc="Sum, element by element.",
-    overload=lambda a, b, *, alpha=1: F.add(a, F.mul(b, alpha)),
+    overload=lambda a, b, *, alpha=1: F.add(a, b * alpha),
 )
 binary(
     "sub",
@@ -48,7 +48,7 @@ binary(
     d=(1, -1),
     dtypes="ifh",
     doc="Difference, element by element.",
-    overload=lambda a, b, *, alpha=1: F.sub(a, F.mul(b, alpha)),
+    overload=lambda a, b, *, alpha=1: F.sub(a, b * alpha),
 )
 binary(
     "mul",
@@ -168,7 +168,9 @@ binary(
 )
 binary(
     "hypot",
-    "sqrt(a * a + b * b)",
+    "select(isinf(a), abs(a), select(isinf(b), abs(b), select(max(abs(a), abs(b)) == T(0), T(0),"
+    " max(abs(a), abs(b)) * sqrt(T(1) + min(abs(a), abs(b)) / max(abs(a), abs(b))"
+    " * (min(abs(a), abs(b)) / max(abs(a), abs(b)))))))",
     result="float",
     dtypes="fh",
     d=(lambda a, y: a / y, lambda b, y: b / y),

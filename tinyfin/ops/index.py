@@ -35,6 +35,17 @@ row("index_add", "x index src", attrs=(DIM, attr("alpha", "float", 1)),
          alpha: scaled(F.index_select(g, dim, index), alpha)),
     doc="Slices times alpha added at indices of an axis, in rising order of the indices' places.")
 
+row("index_copy", "x index src", attrs=(DIM,), order="x dim index src", public={"src": "source"},
+    infer="index_copy", family="index_copy", dtypes="any", inplace=True,
+    vjp=(lambda g, index, dim: F.index_fill(g, dim, index, 0.0), None,
+         lambda g, index, dim: F.index_select(g, dim, index)),
+    doc="x with slices of an axis replaced, by a vector of indices; the last of equal ones stays.")
+row("index_fill", "x index value", attrs=(DIM,), order="x dim index value", infer="index_fill",
+    family="index_copy", dtypes="any", scalars=True, inplace=True,
+    vjp=(lambda g, index, dim: F.index_fill(g, dim, index, 0.0), None,
+         lambda g, index, dim: F.sum(F.index_select(g, dim, index), None, False)),
+    doc="x with slices of an axis filled with a number.")
+
 
 def embedding_vjp(g, index, w_shape, padding_idx):
     """Rows of the cotangent added up by index; the padding row stays zero."""
@@ -158,35 +169,3 @@ def take_along(x, index, dim):
     wide_x = [-1 if d == dim else s for d, s in enumerate(sizes)]
     wide_i = [-1 if d == dim else s for d, s in enumerate(sizes)]
     return F.gather(F.expand(x, tuple(wide_x)), dim, F.expand(index, tuple(wide_i)))
-
-
-def along(index, dim, shape):
-    """A vector of indices as the index of a gather or scatter along one axis of a shape."""
-    index = F.reshape(index, tuple(-1 if d == dim else 1 for d in range(len(shape))))
-    return F.expand(index, shape)
-
-
-def index_copy_formula(x, index, src, dim):
-    """Writes through scatter: the last of equal indices stays."""
-    if not x.ndim:
-        return F.scatter(x, 0, index, src)
-    return F.scatter(x, dim, along(index, dim, tuple(src.shape)), src)
-
-
-def index_fill_formula(x, index, value, dim):
-    """One value at all places of the slices."""
-    if not x.ndim:
-        return F.scatter(x, 0, index, value)
-    shape = tuple(index.numel() if d == dim else s for d, s in enumerate(x.shape))
-    if not isinstance(value, (int, float)):
-        value = F.expand(F.cast(value, x.dtype), shape)
-    return F.scatter(x, dim, along(index, dim, shape), value)
-
-
-composite("index_copy", "x index src", index_copy_formula, attrs=(DIM,), order="x dim index src",
-          public={"src": "source"}, dtypes="any", inplace=True,
-          doc="x with slices of an axis replaced, by a vector of indices.")
-composite("index_fill", "x index value", index_fill_formula, attrs=(DIM,),
-          order="x dim index value",
-          dtypes="any", scalars=True, inplace=True,
-          doc="x with slices of an axis filled with a number.")

@@ -64,8 +64,10 @@ def var_vjp(g, x, dim, correction, keepdim):
 
 
 def std_vjp(g, y, x, dim, correction, keepdim):
-    """The derivative of the root is zero where the deviation is."""
-    return var_vjp(F.where(y == 0, 0.0, g / (2 * y)), x, dim, correction, keepdim)
+    """The derivative of the root is zero where the deviation is; 1 keeps 0 / 0 out of the way."""
+    none = y == 0
+    half = F.where(none, 0.0, g / (2 * F.where(none, 1.0, y)))
+    return var_vjp(half, x, dim, correction, keepdim)
 
 
 def logsumexp_formula(x, dim, keepdim):

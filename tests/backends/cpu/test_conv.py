@@ -42,17 +42,20 @@ CASES = [
 
 def steps(case):
     """The attributes of the rows."""
-    x, kernel, out, stride, padding, dilation, groups = case
-    return stride, padding, dilation, groups
+    return case[3:]
 
 
 def arrays(rng, case, dtype="float32"):
     """x, w and g of a case."""
     x, kernel, out, stride, padding, dilation, groups = case
-    sizes = [(s + 2 * p - d * (k - 1) - 1) // t + 1
-             for s, k, t, p, d in zip(x[2:], kernel, stride, padding, dilation)]
+    sizes = [
+        (s + 2 * p - d * (k - 1) - 1) // t + 1
+        for s, k, t, p, d in zip(x[2:], kernel, stride, padding, dilation)
+    ]
     shapes = x, (out, x[1] // groups, *kernel), (x[0], out, *sizes)
-    return [(rng.standard_normal(s) * np.exp2(rng.integers(-6, 7, s))).astype(dtype) for s in shapes]
+    return [
+        (rng.standard_normal(s) * np.exp2(rng.integers(-6, 7, s))).astype(dtype) for s in shapes
+    ]
 
 
 def padded(x, padding):
@@ -67,7 +70,9 @@ def taps(kernel):
 
 def window(tap, out, stride, dilation):
     """What one tap reads of a padded plane."""
-    return tuple(slice(r * d, r * d + (o - 1) * t + 1, t) for r, o, t, d in zip(tap, out, stride, dilation))
+    return tuple(
+        slice(r * d, r * d + (o - 1) * t + 1, t) for r, o, t, d in zip(tap, out, stride, dilation)
+    )
 
 
 def chain_forward(x, w, case):
@@ -75,11 +80,16 @@ def chain_forward(x, w, case):
     stride, padding, dilation, groups = steps(case)
     fma, n, o, cg = FMA[x.dtype], x.shape[0], w.shape[0], w.shape[1]
     big = padded(x, padding)
-    out = [(s - d * (k - 1) - 1) // t + 1 for s, k, t, d in zip(big.shape[2:], w.shape[2:], stride, dilation)]
+    out = [
+        (s - d * (k - 1) - 1) // t + 1
+        for s, k, t, d in zip(big.shape[2:], w.shape[2:], stride, dilation)
+    ]
     y = np.zeros((n, o, *out), x.dtype)
     for q in range(o):
         for c, tap in itertools.product(range(cg), taps(w.shape[2:])):
-            part = big[(slice(None), q // (o // groups) * cg + c, *window(tap, out, stride, dilation))]
+            part = big[
+                (slice(None), q // (o // groups) * cg + c, *window(tap, out, stride, dilation))
+            ]
             y[:, q] = fma(np.full_like(part, w[(q, c, *tap)]), part, y[:, q])
     return y
 
@@ -112,7 +122,10 @@ def chain_weight(g, x, kernel, case):
     big = padded(x, padding)
     w = np.zeros((o, cg, *kernel), g.dtype)
     for n, place in itertools.product(range(g.shape[0]), taps(g.shape[2:])):
-        at = tuple(slice(i * t, i * t + d * (k - 1) + 1, d) for i, t, d, k in zip(place, stride, dilation, kernel))
+        at = tuple(
+            slice(i * t, i * t + d * (k - 1) + 1, d)
+            for i, t, d, k in zip(place, stride, dilation, kernel)
+        )
         for q in range(o):
             first = q // (o // groups) * cg
             part = big[(n, slice(first, first + cg), *at)]
@@ -144,32 +157,44 @@ def test_chains_in_float64(case, rng):
     x, w, g = (np.float64(a) * 1.000000119 for a in (x[:1], w, g[:1]))
     s = steps(case)
     assert same_bits(F.convolution(tf.tensor(x), tf.tensor(w), None, *s), chain_forward(x, w, case))
-    assert same_bits(F.conv_grad_input(tf.tensor(g), tf.tensor(w), *s, x.shape[2:]), chain_input(g, w, x.shape[2:], case))
-    assert same_bits(F.conv_grad_weight(tf.tensor(g), tf.tensor(x), *s, w.shape[2:]),
-                     chain_weight(g, x, w.shape[2:], case))
+    assert same_bits(
+        F.conv_grad_input(tf.tensor(g), tf.tensor(w), *s, x.shape[2:]),
+        chain_input(g, w, x.shape[2:], case),
+    )
+    assert same_bits(
+        F.conv_grad_weight(tf.tensor(g), tf.tensor(x), *s, w.shape[2:]),
+        chain_weight(g, x, w.shape[2:], case),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", CASES[2:12:3])
 def test_halves_accumulate_in_float32(case, dtype, rng):
     half = getattr(tf, dtype)
-    x, w, g = (tf.tensor(rng.standard_normal(a.shape).astype("float32")).to(half) for a in arrays(rng, case))
+    x, w, g = (
+        tf.tensor(rng.standard_normal(a.shape).astype("float32")).to(half)
+        for a in arrays(rng, case)
+    )
     s, b = steps(case), tf.tensor(rng.standard_normal(w.shape[0]).astype("float32")).to(half)
     wide = [t.float() for t in (x, w, g)]
     assert tf.equal(F.convolution(x, w, None, *s), F.convolution(*wide[:2], None, *s).to(half))
     assert tf.equal(F.convolution(x, w, b, *s), F.convolution(*wide[:2], b.float(), *s).to(half))
     size, kernel = tuple(x.shape[2:]), tuple(w.shape[2:])
-    assert tf.equal(F.conv_grad_input(g, w, *s, size), F.conv_grad_input(wide[2], wide[1], *s, size).to(half))
-    assert tf.equal(F.conv_grad_weight(g, x, *s, kernel), F.conv_grad_weight(wide[2], wide[0], *s, kernel).to(half))
+    assert tf.equal(
+        F.conv_grad_input(g, w, *s, size), F.conv_grad_input(wide[2], wide[1], *s, size).to(half)
+    )
+    assert tf.equal(
+        F.conv_grad_weight(g, x, *s, kernel),
+        F.conv_grad_weight(wide[2], wide[0], *s, kernel).to(half),
+    )
 
 
 def test_unused_rows_get_no_gradient(rng):
     """A stride that does not use the last rows leaves +0 there."""
     case = CASES[2]
     _, w, g = arrays(rng, case)
-    y = F.conv_grad_input(tf.tensor(g), tf.tensor(w), *steps(case), (9, 9)).numpy()
-    assert y.shape[2:] == (9, 9) and not y[:, :, :, -1].any() == y[:, :, :, :-1].any()
-    assert y[:, :, :, -1].tobytes() == bytes(y[:, :, :, -1].nbytes)
+    y = F.conv_grad_input(tf.tensor(g), tf.tensor(w), *steps(case), (8, 9)).numpy()
+    assert y[:, :, :6].any() and y[:, :, 6:].tobytes() == bytes(y[:, :, 6:].nbytes)
 
 
 def test_neighbours_do_not_leak(rng):
@@ -183,7 +208,9 @@ def test_neighbours_do_not_leak(rng):
             field[inner] = a
             fields.append(tf.tensor(field)[inner])
         fx, fw, fg = fields
-        assert tf.equal(F.convolution(fx, fw, None, *s), F.convolution(tf.tensor(x), tf.tensor(w), None, *s))
+        assert tf.equal(
+            F.convolution(fx, fw, None, *s), F.convolution(tf.tensor(x), tf.tensor(w), None, *s)
+        )
         for a, b, name, size in ((fg, fw, "conv_grad_input", x), (fg, fx, "conv_grad_weight", w)):
             row = getattr(F, name)
             y = row(a, b, *s, size.shape[2:])
@@ -205,31 +232,61 @@ def test_derivatives(case, rng):
     b = rng.standard_normal(w.shape[0])
     s, n = steps(case), x.ndim - 2
     theirs = getattr(torch.nn.functional, f"conv{n}d")
-    check_derivatives(lambda x, w, b: F.convolution(x, w, b, *s), lambda x, w, b: theirs(x, w, b, *s), x, w, b, tolerance=1e-8)
+    check_derivatives(
+        lambda x, w, b: F.convolution(x, w, b, *s),
+        lambda x, w, b: theirs(x, w, b, *s),
+        x,
+        w,
+        b,
+        tolerance=1e-8,
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_transposed(n, rng):
-    x, w, b = rng.standard_normal((2, 4, *[4] * n)), rng.standard_normal((4, 3, *[3] * n)), rng.standard_normal(6)
-    ours, theirs = getattr(F, f"conv_transpose{n}d"), getattr(torch.nn.functional, f"conv_transpose{n}d")
+    x, w, b = (
+        rng.standard_normal((2, 4, *[4] * n)),
+        rng.standard_normal((4, 3, *[3] * n)),
+        rng.standard_normal(6),
+    )
+    ours, theirs = (
+        getattr(F, f"conv_transpose{n}d"),
+        getattr(torch.nn.functional, f"conv_transpose{n}d"),
+    )
     how = {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2, "dilation": 2}
-    check_derivatives(lambda x, w, b: ours(x, w, b, **how), lambda x, w, b: theirs(x, w, b, **how), x, w, b, orders=1)
+    check_derivatives(
+        lambda x, w, b: ours(x, w, b, **how),
+        lambda x, w, b: theirs(x, w, b, **how),
+        x,
+        w,
+        b,
+        orders=1,
+    )
 
 
 def test_empty():
     assert F.convolution(tf.zeros(0, 3, 5, 5), tf.zeros(2, 3, 3, 3), None).shape == (0, 2, 3, 3)
     assert F.convolution(tf.zeros(1, 3, 5, 5), tf.zeros(0, 3, 3, 3), None).shape == (1, 0, 3, 3)
-    assert not F.conv_grad_weight(tf.zeros(0, 2, 3, 3), tf.zeros(0, 3, 5, 5), 1, 0, 1, 1, (3, 3)).any().item()
+    assert (
+        not F.conv_grad_weight(tf.zeros(0, 2, 3, 3), tf.zeros(0, 3, 5, 5), 1, 0, 1, 1, (3, 3))
+        .any()
+        .item()
+    )
 
 
 def test_errors_say_what_came():
     x, w = tf.zeros(1, 5, 8, 8), tf.zeros(4, 3, 3, 3)
-    with pytest.raises(RuntimeError, match=r"convolution: weight is \(4, 3, 3, 3\) and groups is 2: input has 5 channels, "
-                                           "expected 6"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"convolution: weight is \(4, 3, 3, 3\) and groups is 2: input has 5 channels, "
+        "expected 6",
+    ):
         F.convolution(x, w, None, groups=2)
-    with pytest.raises(RuntimeError, match="convolution: kernel of reach 9 in dimension 0 exceeds the padded input"):
+    with pytest.raises(
+        RuntimeError, match="convolution: kernel of reach 9 in dimension 0 exceeds the padded input"
+    ):
         F.convolution(tf.zeros(1, 3, 8, 8), w, None, dilation=4)
-    with pytest.raises(RuntimeError, match="convolution: .*dtype"):
+    with pytest.raises(RuntimeError, match=r"convolution: .*dtype"):
         F.convolution(tf.zeros(1, 3, 8, 8), w.double(), None)
     with pytest.raises(RuntimeError, match=r"convolution: bias is \(3,\), expected \(4,\)"):
         F.convolution(tf.zeros(1, 3, 8, 8), w, tf.zeros(3))
@@ -241,14 +298,22 @@ def make():
     """Results on every road, large ones too."""
     rng = np.random.default_rng(9)
     found = []
-    more = [((3, 30, 28, 28), (3, 3), 70, (1, 1), (1, 1), (1, 1), 1), ((2, 64, 14, 14), (3, 3), 130, (2, 2), (1, 1), (1, 1), 1),
-            ((2, 70, 20, 20), (3, 3), 70, (1, 1), (1, 1), (1, 1), 70), ((1, 3, 60, 60), (7, 7), 20, (2, 2), (3, 3), (1, 1), 1),
-            ((4, 130, 7, 7), (3, 3), 130, (1, 1), (1, 1), (1, 1), 1), ((3, 64, 14, 14), (1, 1), 64, (1, 1), (0, 0), (1, 1), 1)]
+    more = [
+        ((3, 30, 28, 28), (3, 3), 70, (1, 1), (1, 1), (1, 1), 1),
+        ((2, 64, 14, 14), (3, 3), 130, (2, 2), (1, 1), (1, 1), 1),
+        ((2, 70, 20, 20), (3, 3), 70, (1, 1), (1, 1), (1, 1), 70),
+        ((1, 3, 60, 60), (7, 7), 20, (2, 2), (3, 3), (1, 1), 1),
+        ((4, 130, 7, 7), (3, 3), 130, (1, 1), (1, 1), (1, 1), 1),
+        ((3, 64, 14, 14), (1, 1), 64, (1, 1), (0, 0), (1, 1), 1),
+    ]
     for case in CASES + more:
         x, w, g = (tf.tensor(a) for a in arrays(rng, case))
         s = steps(case)
-        found += [F.convolution(x, w, None, *s), F.conv_grad_input(g, w, *s, tuple(x.shape[2:])),
-                  F.conv_grad_weight(g, x, *s, tuple(w.shape[2:]))]
+        found += [
+            F.convolution(x, w, None, *s),
+            F.conv_grad_input(g, w, *s, tuple(x.shape[2:])),
+            F.conv_grad_weight(g, x, *s, tuple(w.shape[2:])),
+        ]
     return found
 
 

@@ -27,7 +27,9 @@ def test_points_are_as_columns(rng):
     w = tf.tensor(rng.standard_normal((8, 70, 3, 3)).astype("float32"))
     many = F.conv_grad_input(g, w, 1, 1, 1, 1, (5, 5))
     for i in (0, 17, 29):
-        assert same(many[i : i + 1].contiguous(), F.conv_grad_input(g[i : i + 1], w, 1, 1, 1, 1, (5, 5)))
+        assert same(
+            many[i : i + 1].contiguous(), F.conv_grad_input(g[i : i + 1], w, 1, 1, 1, 1, (5, 5))
+        )
 
 
 def test_chunks_of_images(rng):
@@ -39,11 +41,24 @@ def test_chunks_of_images(rng):
     gx = F.conv_grad_input(g, w, 1, 1, 1, 1, (1000, 1100))
     for i in range(3):
         assert same(y[i : i + 1].contiguous(), F.convolution(x[i : i + 1], w, None, 1, 1))
-        assert same(gx[i : i + 1].contiguous(), F.conv_grad_input(g[i : i + 1], w, 1, 1, 1, 1, (1000, 1100)))
+        assert same(
+            gx[i : i + 1].contiguous(), F.conv_grad_input(g[i : i + 1], w, 1, 1, 1, 1, (1000, 1100))
+        )
     gw = F.conv_grad_weight(g, x, 1, 1, 1, 1, (3, 3)).double().numpy()
-    a, b = np.pad(x.numpy(), ((0, 0), (0, 0), (1, 1), (1, 1))).astype("float64"), g.numpy().astype("float64")
-    want = [[[[(b[:, o] * a[:, c, r : r + 1000, s : s + 1100]).sum() for s in range(3)] for r in range(3)]
-             for c in range(2)] for o in range(2)]
+    a, b = (
+        np.pad(x.numpy(), ((0, 0), (0, 0), (1, 1), (1, 1))).astype("float64"),
+        g.numpy().astype("float64"),
+    )
+    want = [
+        [
+            [
+                [(b[:, o] * a[:, c, r : r + 1000, s : s + 1100]).sum() for s in range(3)]
+                for r in range(3)
+            ]
+            for c in range(2)
+        ]
+        for o in range(2)
+    ]
     np.testing.assert_allclose(gw, want, 1e-3, 1.0)
 
 
@@ -53,4 +68,7 @@ def test_weights_of_any_layout(rng):
     plain = F.convolution(x, tf.tensor(w), None)
     turned = tf.tensor(np.ascontiguousarray(w.transpose(2, 3, 1, 0))).permute(3, 2, 0, 1)
     assert same(plain, F.convolution(x, turned, None))
-    assert same(F.conv_grad_input(plain, tf.tensor(w), 1, 0, 1, 1, (9, 9)), F.conv_grad_input(plain, turned, 1, 0, 1, 1, (9, 9)))
+    assert same(
+        F.conv_grad_input(plain, tf.tensor(w), 1, 0, 1, 1, (9, 9)),
+        F.conv_grad_input(plain, turned, 1, 0, 1, 1, (9, 9)),
+    )

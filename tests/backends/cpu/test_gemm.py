@@ -7,7 +7,9 @@ from backends.cpu.chain import product, same_bits
 import tinyfin as tf
 
 
-@pytest.mark.parametrize("m,k,n", [(1100, 30, 40), (30, 3, 2200), (130, 800, 130), (40, 1200, 300), (1030, 2, 2060)])
+@pytest.mark.parametrize(
+    "m,k,n", [(1100, 30, 40), (30, 3, 2200), (130, 800, 130), (40, 1200, 300), (1030, 2, 2060)]
+)
 def test_areas_and_blocks(m, k, n, rng):
     a, b = (rng.standard_normal(s).astype("float32") for s in ((m, k), (k, n)))
     want = product(a, b)
@@ -17,7 +19,10 @@ def test_areas_and_blocks(m, k, n, rng):
 
 def test_half_results_keep_their_accumulators(rng):
     """Rounding to half happens once, after the last block of k."""
-    a, b = (tf.tensor(rng.standard_normal(s).astype("float32")).half() for s in ((40, 1500), (1500, 2100)))
+    a, b = (
+        tf.tensor(rng.standard_normal(s).astype("float32")).half()
+        for s in ((40, 1500), (1500, 2100))
+    )
     want = tf.tensor(product(a.float().numpy(), b.float().numpy())).half()
     assert tf.equal(a @ b, want)
 

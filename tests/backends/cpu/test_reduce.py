@@ -130,7 +130,7 @@ def test_empty():
     assert tf.logsumexp(e, 0).tolist() == [-math.inf] * 4
     for call in (lambda: e.amax(0), lambda: e.argmax(0), lambda: e.argmin(), lambda: e.amin(),
                  lambda: tf.zeros(2, 0).max(1)):
-        with pytest.raises((IndexError, RuntimeError), match=r"a(rg)?m(ax|in): "):
+        with pytest.raises((IndexError, RuntimeError), match=r"a?(rg)?m(ax|in): "):
             call()
 
 

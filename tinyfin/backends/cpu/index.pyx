@@ -19,7 +19,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
-    SELECT, EMBEDDING, INDEX, ADD, EMBED, PUT, PUT_EMBED
+    SELECT, EMBEDDING, INDEX, ADD, COPY, EMBED, PUT, PUT_EMBED
     TASK = 1 << 14      # elements of a task
 
 cdef const tf_reduce_table *CONVERT = <const tf_reduce_table *>isa_table(b"reduce")
@@ -273,9 +273,9 @@ cdef int read_kernel(const tf_view *const *inputs, int n, tf_view *const *output
 
 
 cdef void one_of(tf_view *v, int dtype, int64_t *room) noexcept nogil:
-    """A Python number in the dtype of what it is written to."""
+    """A number in the dtype of what it is written to."""
     cdef int64_t wide
-    if v.flags & TF_WRAPPED and v.dtype != dtype:
+    if v.dtype != dtype and v.ndim == 0:
         CONVERT.load[TF_ACC_F64 if dtype == TF_F64
                      else (TF_ACC_F32 if dtype >= TF_F16 else TF_ACC_I64)][v.dtype](
             &wide, v.data, 1)
@@ -300,12 +300,14 @@ cdef int write_all(Slices *s, tf_view *y, tf_call *call) noexcept nogil:
 cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at,
                       tf_call *call) noexcept nogil:
-    """ADD: x, index, src; dim, alpha. EMBED: v, index; shape, dim. PUT: x, v, *indices; mask,
-    accumulate.
-    PUT_EMBED: v, *indices; shape, mask. The embedding ones write into zeros."""
+    """ADD: x, index, src; dim, alpha. COPY: the same without alpha. EMBED: v, index; shape, dim.
+    PUT: x, v, *indices; mask, accumulate. PUT_EMBED: v, *indices; shape, mask.
+
+    The embedding ones write into zeros.
+    """
     cdef int what = <int><size_t>call.ctx, rc
     cdef tf_view *y = outputs[0]
-    cdef tf_view v = inputs[2 if what == ADD else (1 if what == PUT else 0)][0]
+    cdef tf_view v = inputs[2 if what == ADD or what == COPY else (1 if what == PUT else 0)][0]
     cdef const tf_view *const *indices = inputs + (2 if what == PUT else 1)
     cdef bint fresh = what == EMBED or what == PUT_EMBED, wrap = what == PUT or what == PUT_EMBED
     cdef int64_t mask = at.i[9 if fresh else 0], number
@@ -319,7 +321,8 @@ cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outpu
     one_of(&v, y.dtype, &number)
     split_axes(&s, y, mask if y.ndim else 0, &v, indices[0])
     s.x, s.y, s.item, s.vdtype = y.data, v.data, tf_itemsize[y.dtype], v.dtype
-    s.adding, s.alpha = fresh or what == ADD or at.i[1] != 0, at.f[0] if what == ADD else 1.0
+    s.adding = fresh or what == ADD or (what == PUT and at.i[1] != 0)
+    s.alpha = at.f[0] if what == ADD else 1.0
     if s.count:
         rc = offsets_of(&s, y, indices, mask, wrap, call)
         if rc:
@@ -373,6 +376,7 @@ KERNELS = {
     "embedding": (kernel_capsule(read_kernel), EMBEDDING),
     "index": (kernel_capsule(read_kernel), INDEX),
     "index_add": (kernel_capsule(write_kernel), ADD),
+    "index_copy": (kernel_capsule(write_kernel), COPY),
     "index_embed": (kernel_capsule(write_kernel), EMBED),
     "index_put": (kernel_capsule(write_kernel), PUT),
     "put_embed": (kernel_capsule(write_kernel), PUT_EMBED),

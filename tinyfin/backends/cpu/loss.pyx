@@ -90,7 +90,8 @@ cdef int start(Job *s, const tf_view *x, const tf_view *target, const tf_view *y
             push(&s.l.rows, x.shape[k], x.strides[k], target.strides[t], y.strides[k])
             t += 1
     s.l.count = span(&s.l.rows)
-    s.l.ops[0], s.l.ops[1] = operand(x, True, s.wide), operand(target, True, s.wide)
+    s.l.ops[0] = operand(x, s.l.n == 1 or s.l.step[0] == 1, s.wide)
+    s.l.ops[1] = operand(target, True, s.wide)
     s.l.ops[2] = operand(y, True, s.wide)
     s.weight, s.reduction, s.ignore = weight, reduction, ignore
     s.blocks, s.limit = (s.l.count + BLOCK - 1) // BLOCK, s.l.n
@@ -188,7 +189,7 @@ cdef void lse_rows(int64_t task, void *ctx) noexcept nogil:
         if x.direct:
             a.rows = run_length(&s.l.rows, row, stop)
         else:
-            s.l.loops.load[x.dtype](buffer, <const char *>a.x, s.l.n, 1)
+            s.l.loops.load[x.dtype](buffer, <const char *>a.x, s.l.n, s.l.step[0])
             a.x = buffer
         s.l.loops.lse(&a)
         row += a.rows
@@ -323,7 +324,7 @@ cdef void ce_rows(int64_t task, void *ctx) noexcept nogil:
         if direct:
             s.l.loops.ce_grad(&a)
         else:
-            s.l.loops.load[x.dtype](buffer, <const char *>a.x, s.l.n, 1)
+            s.l.loops.load[x.dtype](buffer, <const char *>a.x, s.l.n, s.l.step[0])
             a.x = a.y = buffer
             s.l.loops.ce_grad(&a)
             s.l.loops.store[y.dtype](y.data + off[2] * y.item, buffer, s.l.n, 1)

@@ -180,7 +180,6 @@ cdef int run(Matmul *q) noexcept nogil:
 cdef void simplify(Matmul *q) noexcept nogil:
     """Batch axes that continue A's rows over one B become rows; a single column becomes a row."""
     cdef int d, nd = 0
-    cdef int64_t t
     for d in range(q.nd):
         if q.shape[d] != 1:
             q.shape[nd], q.sa[nd], q.sb[nd] = q.shape[d], q.sa[d], q.sb[d]

@@ -91,7 +91,7 @@ cdef void soft_rows(int64_t task, void *ctx) noexcept nogil:
 
 
 cdef void soft_converted(int64_t task, void *ctx) noexcept nogil:
-    """Rows whose elements lie side by side, in another type."""
+    """Rows of another type, or of one number."""
     cdef Soft *s = <Soft *>ctx
     cdef int64_t row, length = s.l.n * s.l.size
     cdef int64_t off[3]
@@ -107,7 +107,8 @@ cdef void soft_converted(int64_t task, void *ctx) noexcept nogil:
         offsets(&s.l.rows, row, off)
         for k in range(2 if s.kind >= 2 else 1):
             s.l.loops.load[s.l.ops[k].dtype](buffer + k * length,
-                                             s.l.ops[k].data + off[k] * s.l.ops[k].item, s.l.n, 1)
+                                             s.l.ops[k].data + off[k] * s.l.ops[k].item, s.l.n,
+                                             s.l.step[k])
         if s.narrow:
             soft_round(s, buffer, s.l.n)
         s.l.loops.soft[s.kind](&a)
@@ -138,7 +139,7 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  views[2].strides[k])
     for k in range(3):
         s.l.step[k] = views[k].strides[dim] if views[2].ndim else 1
-        s.l.ops[k] = operand(views[k], True, wide)
+        s.l.ops[k] = operand(views[k], s.l.n == 1 or s.l.step[k] == 1, wide)
         direct = direct and s.l.ops[k].direct
     s.l.count = span(&s.l.rows)
     s.per = max(GRAIN // s.l.n, 1)

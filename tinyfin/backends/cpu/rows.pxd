@@ -100,10 +100,10 @@ cdef struct Lines:
 
 
 cdef inline bint by_columns(const Lines *s, int operands) noexcept nogil:
-    """Whether tiles serve better than rows: rows are not dense, or short."""
+    """Whether tiles serve better than rows: rows are neither dense nor one number, or short."""
     cdef int k
     for k in range(operands):
-        if s.n > 1 and s.step[k] != 1:
+        if s.n > 1 and s.step[k] != 1 and s.step[k] != 0:
             return True
     return s.n < SHORT and s.count >= 4
 

@@ -1,0 +1,168 @@
+"""Runs random calls, one JSON line each, in a process that may die: started by test_fuzz.
+
+A call is a name and arguments as data, or a sample of a subject with some arguments exchanged. The
+answer is how it ended. Any exception of the kinds in FAIR is a fair end; others are mistakes of ours.
+"""
+
+import faulthandler
+import json
+import resource
+import sys
+import warnings
+
+import numpy as np
+import samples
+import tinyfin as tf
+
+FAIR = (TypeError, ValueError, RuntimeError, IndexError, MemoryError, NotImplementedError, ZeroDivisionError,
+        OverflowError, BufferError, StopIteration, LookupError, AttributeError, AssertionError)
+UNFAIR = (RecursionError, KeyError, UnboundLocalError)
+MEMORY = 3 << 30
+SECONDS = 30
+LEFT_OUT = ("set_", "backend_", "use_", "_", "install", "load", "save", "share_memory", "is_shared")
+SPECIAL = ("__getitem__", "__setitem__", "__contains__", "__len__", "__iter__", "__bool__", "__float__", "__int__",
+           "__index__", "__add__", "__rsub__", "__iadd__", "__matmul__", "__pow__", "__and__", "__invert__", "__eq__",
+           "__repr__", "__format__", "__deepcopy__", "__reduce_ex__", "__array__", "__dlpack__")
+NUMBERS = {"nan": float("nan"), "inf": float("inf"), "huge": 1 << 62, "beyond": 1 << 70, "least": -(1 << 63),
+           "none": None, "true": True, "dots": Ellipsis, "object": object(), "dtype": tf.float32, "half": tf.float16,
+           "slice": slice(None, None, -1), "slice2": slice(-9, 1 << 62, 3)}
+
+
+def names():
+    """Everything that is fuzzed: subjects, public functions, methods, nn.functional."""
+    found = [n for n in samples.subjects()]
+    found += [f"tf.{n}" for n in vars(tf) if callable(getattr(tf, n)) and keeps(n)]
+    found += [f"Tensor.{n}" for n in dir(tf.Tensor) if n in SPECIAL or keeps(n)]
+    found += [f"F.{n}" for n in dir(tf.nn.functional) if callable(getattr(tf.nn.functional, n)) and keeps(n)]
+    return sorted(set(found))
+
+
+def keeps(name):
+    """Whether a public name is fuzzed: no switches, no files."""
+    return not name.startswith(LEFT_OUT) and not name.endswith("Error")
+
+
+def resolve(name):
+    """The callable behind a name."""
+    home, _, rest = name.partition(".")
+    if home == "tf":
+        return getattr(tf, rest)
+    if home == "F":
+        return getattr(tf.nn.functional, rest)
+    if home == "Tensor":
+        return lambda self, *a, **k: read(self, rest, a, k)
+    return samples.subjects()[name]
+
+
+def read(self, name, args, kwargs):
+    """A method, or an attribute that is no method."""
+    if not isinstance(self, tf.Tensor):
+        raise TypeError("no tensor")
+    value = getattr(self, name)
+    return value(*args, **kwargs) if callable(value) else value
+
+
+def build(d):
+    """A value from its description."""
+    if isinstance(d, dict):
+        if "t" in d:
+            return tensor(**d["t"])
+        if "c" in d:
+            return NUMBERS[d["c"]]
+        return tuple(map(build, d["tuple"]))
+    return list(map(build, d)) if isinstance(d, list) else d
+
+
+def tensor(shape, dtype, fill, views, grad=False):
+    """A tensor: numbers by `fill`, then changes of geometry."""
+    n = int(np.prod(shape))
+    data = {"ramp": np.arange(n) % 7 - 2.0, "nan": np.full(n, np.nan), "inf": np.full(n, np.inf), "zero": np.zeros(n),
+            "large": np.full(n, 1e30), "index": np.arange(n) % 3}[fill]
+    if dtype not in samples.FLOATS:
+        data = np.where(np.isfinite(data), data, -1).clip(-2**31, 2**31)
+    t = tf.tensor(data.reshape(shape).astype("float64")).to(getattr(tf, dtype))
+    for kind, a, b in views:
+        t = view(t, kind, a, b)
+    return t.requires_grad_() if grad and t.is_floating_point() else t
+
+
+def view(t, kind, a, b):
+    """One change of geometry; those that do not fit are left out."""
+    if kind == "expand":
+        return t.expand(*[s if s != 1 else a % 5 for s in t.shape]) if t.ndim else t.expand(a % 4)
+    if kind == "null":
+        return t.to("null")
+    if not t.ndim:
+        return t
+    i, j = a % t.ndim, b % t.ndim
+    if kind == "transpose":
+        return t.transpose(i, j)
+    if kind == "flip":
+        return t.flip(i)
+    if kind == "step":
+        return t[(slice(None),) * i + (slice(b % 3, None, 1 + a % 3),)]
+    return t.unsqueeze(i) if t.ndim < 8 else t
+
+
+def exchanged(case):
+    """The arguments of a sample, some of them exchanged for other values."""
+    sample = samples.samples_of(case["name"])[case["sample"]]
+    args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, case["dtype"]))
+    args = list(args)
+    for place, value in case["changes"]:
+        slots = list(range(len(args))) + list(kwargs)
+        slot = slots[place % len(slots)]
+        (kwargs if isinstance(slot, str) else args)[slot] = build(value)
+    if case["grad"]:
+        for t in samples.flat(args):
+            if t.is_floating_point() and t.is_leaf:
+                t.requires_grad_()
+    return args, kwargs
+
+
+def use(result):
+    """Looks at everything in a result, and goes backward from it."""
+    repr(result)
+    for t in samples.flat(result)[:8]:
+        if t.device.type == "cpu" and t.numel() < 4096:
+            t.tolist()
+        if t.requires_grad and t.is_floating_point() and t.numel() < 4096:
+            t.sum().backward()
+
+
+def run(case):
+    """How a call ends: fine, a fair error, or a mistake."""
+    try:
+        if "sample" in case:
+            args, kwargs = exchanged(case)
+        else:
+            args, kwargs = build(case["args"]), {k: build(v) for k, v in case["kwargs"].items()}
+    except FAIR:
+        return "not built"
+    try:
+        use(resolve(case["name"])(*args, **kwargs))
+    except UNFAIR as error:
+        return f"{type(error).__name__}: {error}"
+    except FAIR as error:
+        return "fair" if str(error) else f"{type(error).__name__} without a word"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "fine"
+
+
+def main():
+    """Answers until the input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
+    tf.set_memory_limit(1 << 30)
+    for line in sys.stdin:
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        answer = run(json.loads(line))
+        faulthandler.cancel_dump_traceback_later()
+        tf.set_grad_enabled(True)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    main()
