@@ -33,8 +33,11 @@ def build():
 def checked_build(sanitize):
     """A build with bounds checks and without the memory pool, in a folder of its own; its path."""
     target = CHECKED / ("sanitize" if sanitize else "valgrind")
-    options = ["-Csetup-args=-Dchecked=true", "-Csetup-args=-Disa=sse2,avx2",
-               "-Csetup-args=-Dbuildtype=debugoptimized"]
+    options = [
+        "-Csetup-args=-Dchecked=true",
+        "-Csetup-args=-Disa=sse2,avx2",
+        "-Csetup-args=-Dbuildtype=debugoptimized",
+    ]
     if sanitize:
         options += ["-Csetup-args=-Db_sanitize=address,undefined", "-Csetup-args=-Db_lundef=false"]
     python("-m", "pip", "install", "--no-deps", "--upgrade", "--target", target, *options, ".")
@@ -56,15 +59,37 @@ def test(sanitize, valgrind, pytest_args):
     args = [f"tests/{a}" if (ROOT / "tests" / a).exists() else a for a in pytest_args]
     if sanitize:
         libraries = f"{library('libasan.so')} {library('libubsan.so')}"
-        python("-m", "pytest", *(args or ["tests/core", "tests/ops", "tests/backends"]),
-               "-p", "no:cacheprovider", "-m", "not slow",
-               PYTHONPATH=str(checked_build(True)), LD_PRELOAD=libraries, PYTHONMALLOC="malloc",
-               ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1",
-               UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
+        python(
+            "-m",
+            "pytest",
+            *(args or ["tests/core", "tests/ops", "tests/backends"]),
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow",
+            PYTHONPATH=str(checked_build(True)),
+            LD_PRELOAD=libraries,
+            PYTHONMALLOC="malloc",
+            ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1",
+            UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
+        )
     elif valgrind:
-        run("valgrind", "--error-exitcode=1", "--errors-for-leak-kinds=none", sys.executable, "-m",
-            "pytest", *(args or ["tests/core"]), "-p", "no:cacheprovider", "-x", "-q",
-            PYTHONPATH=str(checked_build(False)), PYTHONMALLOC="malloc", TINYFIN_ISA="avx2")
+        run(
+            "valgrind",
+            "--error-exitcode=1",
+            "--errors-for-leak-kinds=none",
+            sys.executable,
+            "-m",
+            "pytest",
+            *(args or ["tests/core"]),
+            "-p",
+            "no:cacheprovider",
+            "-x",
+            "-q",
+            PYTHONPATH=str(checked_build(False)),
+            PYTHONMALLOC="malloc",
+            TINYFIN_ISA="avx2",
+        )
     else:
         python("-m", "pytest", *args)
 

@@ -25,7 +25,9 @@ def pytest_generate_tests(metafunc):
         known = tf.backend_list()
         for name in names:
             if name not in known:
-                raise pytest.UsageError(f"--device: no backend named {name}; have {', '.join(known)}")
+                raise pytest.UsageError(
+                    f"--device: no backend named {name}; have {', '.join(known)}"
+                )
         metafunc.parametrize("device", [n for n in names if n != "null"], scope="session")
 
 
@@ -59,9 +61,12 @@ def rng(request):
 def switches():
     """What a test must not leave changed."""
     return {
-        "grad": tf.is_grad_enabled(), "inference": tf.is_inference_mode_enabled(),
-        "deterministic": tf.is_deterministic(), "dtype": tf.get_default_dtype(),
-        "backend": tf.backend_name(), "threads": tf.get_num_threads(),
+        "grad": tf.is_grad_enabled(),
+        "inference": tf.is_inference_mode_enabled(),
+        "deterministic": tf.is_deterministic(),
+        "dtype": tf.get_default_dtype(),
+        "backend": tf.backend_name(),
+        "threads": tf.get_num_threads(),
     }
 
 

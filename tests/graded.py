@@ -1,6 +1,7 @@
 """Which subjects have derivatives, and which samples are differentiated."""
 
 import samples
+
 from tinyfin.ops import table
 
 CONSTANT = {"check_not_nan", "check_unit_interval", "share_max", "floor_divide", "trunc_divide"}
@@ -14,6 +15,6 @@ def graded(name):
     row = table.TABLE.get(name)
     if row is not None and (row.mutates or not set(row.dtypes) & set("fany")):
         return []
-    return [s for s in samples.samples_of(name) if s.grad and (name not in REFUSED or s.args[0].size)]
-
-
+    return [
+        s for s in samples.samples_of(name) if s.grad and (name not in REFUSED or s.args[0].size)
+    ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import samples
+
 import tinyfin as tf
 
 STEP = 1e-6
@@ -15,7 +16,9 @@ class Problem:
     def __init__(self, fn, sample):
         self.fn, self.sample = fn, sample
         self.arrays = samples.arrays(sample)
-        self.variables = [i for i, a in enumerate(self.arrays) if a.dtype == np.float64 and i not in sample.fixed]
+        self.variables = [
+            i for i, a in enumerate(self.arrays) if a.dtype == np.float64 and i not in sample.fixed
+        ]
 
     def values(self):
         """The variables' values."""
@@ -23,12 +26,17 @@ class Problem:
 
     def tensors(self, values, requires_grad=True):
         """Leaves of these values, in the variables' order."""
-        return [samples.tensor(np.asarray(v), "float64", requires_grad=requires_grad) for v in values]
+        return [
+            samples.tensor(np.asarray(v), "float64", requires_grad=requires_grad) for v in values
+        ]
 
     def outputs(self, leaves):
         """The floating results as tensors."""
         given = dict(zip(self.variables, leaves))
-        every = [given[i] if i in given else samples.tensor(a, "float64") for i, a in enumerate(self.arrays)]
+        every = [
+            given[i] if i in given else samples.tensor(a, "float64")
+            for i, a in enumerate(self.arrays)
+        ]
         args, kwargs = samples.with_arrays(self.sample, every)
         return [y for y in samples.flat(self.fn(*args, **kwargs)) if y.is_floating_point()]
 
@@ -66,10 +74,16 @@ def analytic(problem, values, weights):
     taken = [(y, w) for y, w in zip(outputs, weights) if y.requires_grad]
     if not taken:
         return None
-    grads = tf.autograd.grad([y for y, _ in taken], leaves, [tf.tensor(np.asarray(w)) for _, w in taken],
-                             allow_unused=True)
+    grads = tf.autograd.grad(
+        [y for y, _ in taken],
+        leaves,
+        [tf.tensor(np.asarray(w)) for _, w in taken],
+        allow_unused=True,
+    )
     for g, leaf in zip(grads, leaves):
-        assert g is None or (g.shape == leaf.shape and g.dtype is leaf.dtype), "gradient of another shape or dtype"
+        assert g is None or (g.shape == leaf.shape and g.dtype is leaf.dtype), (
+            "gradient of another shape or dtype"
+        )
     return arrays_of(grads, values)
 
 
@@ -96,7 +110,10 @@ def disagreement(got, want, what):
         off = ~(np.abs(g - w) <= TOLERANCE * scale)
         if off.any():
             at = tuple(int(k) for k in np.argwhere(off)[0])
-            return f"{what} of variable {i}, {int(off.sum())} of {off.size} wrong, first at {at}: {g[at]!r}, want {w[at]!r}"
+            wrong = (
+                f"{int(off.sum())} of {off.size} wrong, first at {at}: {g[at]!r}, want {w[at]!r}"
+            )
+            return f"{what} of variable {i}, {wrong}"
     return None
 
 
@@ -117,7 +134,9 @@ def pullback(problem, values, weights, directions):
     """<directions, gradient of <weights, outputs>> and what it depends on, recorded."""
     leaves, cots = problem.tensors(values), problem.tensors(weights)
     taken = [(y, w) for y, w in zip(problem.outputs(leaves), cots) if y.requires_grad]
-    grads = tf.autograd.grad([y for y, _ in taken], leaves, [w for _, w in taken], create_graph=True, allow_unused=True)
+    grads = tf.autograd.grad(
+        [y for y, _ in taken], leaves, [w for _, w in taken], create_graph=True, allow_unused=True
+    )
     total = tf.tensor(0.0, dtype=tf.float64)
     for g, u in zip(grads, directions):
         if g is not None:
@@ -135,14 +154,20 @@ def second_order(fn, sample, rng):
     directions = [np.asarray(rng.standard_normal(v.shape)) for v in values]
     total, leaves = pullback(problem, values, weights, directions)
     points = values + weights
-    grads = tf.autograd.grad(total, leaves, allow_unused=True) if total.requires_grad else [None] * len(leaves)
+    grads = (
+        tf.autograd.grad(total, leaves, allow_unused=True)
+        if total.requires_grad
+        else [None] * len(leaves)
+    )
     got = arrays_of(grads, points)
     for _ in range(DIRECTIONS):
         move = [np.asarray(rng.standard_normal(p.shape)) for p in points]
         ends = []
         for step in STEP, -STEP:
             at = [p + step * m for p, m in zip(points, move)]
-            ends.append(pullback(problem, at[: len(values)], at[len(values) :], directions)[0].item())
+            ends.append(
+                pullback(problem, at[: len(values)], at[len(values) :], directions)[0].item()
+            )
         want, have = (ends[0] - ends[1]) / (2 * STEP), dot(got, move)
         size = sum(abs(float(np.sum(g * m))) for g, m in zip(got, move))
         if not abs(have - want) <= TOLERANCE * 5 * max(1.0, abs(want), size):

@@ -82,8 +82,10 @@ SHAPES = [
     ("t: ", "ones(2, 2, 2).t()"),
     ("item: ", "ones(2).item()"),
     ("bool: ", "bool(ones(2))"),
-    ("scaled_dot_product_attention: |sdpa_forward: ", 
-     "F.scaled_dot_product_attention(ones(1, 2, 3), ones(1, 2, 4), ones(1, 2, 4))"),
+    (
+        "scaled_dot_product_attention: |sdpa_forward: ",
+        "F.scaled_dot_product_attention(ones(1, 2, 3), ones(1, 2, 4), ones(1, 2, 4))",
+    ),
 ]
 DOMAINS = [
     ("where: condition has dtype", "m.where(ones(2), ones(2), ones(2))"),
@@ -164,7 +166,11 @@ OTHERS = [
     (MemoryError, "mul: ", "m.ones(1 << 26, 1) * m.ones(1, 1 << 26)"),
     (OverflowError, "reshape: ", "ones(2).reshape(1 << 70)"),
     (OverflowError, "zeros: ", "m.zeros(1 << 70)"),
-    (NotImplementedError, "zeros: dtype tinyfin.complex64 is reserved", "m.zeros(2, dtype=m.complex64)"),
+    (
+        NotImplementedError,
+        "zeros: dtype tinyfin.complex64 is reserved",
+        "m.zeros(2, dtype=m.complex64)",
+    ),
     (NotImplementedError, "cast: |to: ", "ones(2).to(m.complex64)"),
     (AttributeError, "", "ones(2).no_such_method()"),
     (AttributeError, "module 'tinyfin' has no attribute", "m.no_such_name"),
@@ -188,6 +194,13 @@ def freed(m):
 
 def run(source, m):
     """The call, by the library m."""
-    names = {"m": m, "F": m.nn.functional, "ones": m.ones, "ints": m.ones(2, dtype=m.int64),
-             "inf": math.inf, "nan": math.nan, "freed": lambda: freed(m)}
+    names = {
+        "m": m,
+        "F": m.nn.functional,
+        "ones": m.ones,
+        "ints": m.ones(2, dtype=m.int64),
+        "inf": math.inf,
+        "nan": math.nan,
+        "freed": lambda: freed(m),
+    }
     return eval(source, names)

@@ -91,7 +91,7 @@ def allowed(name, want, dtype):
         if dtype in ("float16", "bfloat16"):
             bound = 0.5 + 0.01 * bound
         if dtype == "float64":
-            bound += 1.0                       # the C library's own error
+            bound += 1.0  # the C library's own error
         return bound * spacing(want, dtype) * (1 + 1e-6)
     finite = np.abs(want[np.isfinite(want)])
     scale = max(1.0, float(finite.max(initial=0.0)))

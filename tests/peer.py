@@ -5,21 +5,37 @@ import functools
 import numpy as np
 import pytest
 import samples
+
 import tinyfin as tf
 from tinyfin.ops import table
 
 torch = pytest.importorskip("torch")
 
 ELSEWHERE = {
-    **{f"{kind}max_pool{n}d": functools.partial(getattr(torch.nn.functional, f"{kind}max_pool{n}d"),
-                                                return_indices=True)
-       for kind in ("", "adaptive_") for n in (1, 2, 3)},
-    "avg_pool1d": lambda x, kernel_size, stride, **k: torch.nn.functional.avg_pool1d(x, kernel_size, stride, **k),
-    "avg_pool2d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool2d(*a, divisor_override=divisor, **k),
-    "avg_pool3d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool3d(*a, divisor_override=divisor, **k),
-    "embedding": lambda index, w, padding_idx=None: torch.nn.functional.embedding(index, w, padding_idx),
-    "elu": lambda x, alpha=1.0, scale=1.0, input_scale=1.0: torch.ops.aten.elu(x, alpha, scale, input_scale),
-    "count_nonzero": lambda x, dim=None: torch.count_nonzero(x, dim), "relu6": torch.nn.functional.relu6,
+    **{
+        f"{kind}max_pool{n}d": functools.partial(
+            getattr(torch.nn.functional, f"{kind}max_pool{n}d"), return_indices=True
+        )
+        for kind in ("", "adaptive_")
+        for n in (1, 2, 3)
+    },
+    "avg_pool1d": lambda x, kernel_size, stride, **k: torch.nn.functional.avg_pool1d(
+        x, kernel_size, stride, **k
+    ),
+    "avg_pool2d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool2d(
+        *a, divisor_override=divisor, **k
+    ),
+    "avg_pool3d": lambda *a, divisor=None, **k: torch.nn.functional.avg_pool3d(
+        *a, divisor_override=divisor, **k
+    ),
+    "embedding": lambda index, w, padding_idx=None: torch.nn.functional.embedding(
+        index, w, padding_idx
+    ),
+    "elu": lambda x, alpha=1.0, scale=1.0, input_scale=1.0: torch.ops.aten.elu(
+        x, alpha, scale, input_scale
+    ),
+    "count_nonzero": lambda x, dim=None: torch.count_nonzero(x, dim),
+    "relu6": torch.nn.functional.relu6,
 }
 """Rows whose public face is another function: how PyTorch writes the same call."""
 OWN = {"linear_scan", "native_layer_norm", "backend_support"}
@@ -33,14 +49,22 @@ def counterpart(name):
         return None
     if name in ELSEWHERE:
         return ELSEWHERE[name]
-    for home in (torch, torch.Tensor) if name in ("unfold",) else (torch.nn.functional, torch, torch.Tensor):
+    for home in (
+        (torch, torch.Tensor) if name in ("unfold",) else (torch.nn.functional, torch, torch.Tensor)
+    ):
         found = home
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is not None:
-            return found if row is None or row.function or row.method or home is torch.nn.functional else None
+            return (
+                found
+                if row is None or row.function or row.method or home is torch.nn.functional
+                else None
+            )
     if row is None or row.function or row.method:
-        raise LookupError(f"{name} is public, but PyTorch has no such name: enter it under OWN with a reason")
+        raise LookupError(
+            f"{name} is public, but PyTorch has no such name: enter it under OWN with a reason"
+        )
     return None
 
 
@@ -69,7 +93,11 @@ def arguments(sample, dtype, requires_grad=False):
 
     args, kwargs = samples.mapped(sample, convert)
     swap = [dtype_of(a) if isinstance(a, tf.dtype) else a for a in args]
-    return swap, {k: dtype_of(v) if isinstance(v, tf.dtype) else v for k, v in kwargs.items()}, leaves
+    return (
+        swap,
+        {k: dtype_of(v) if isinstance(v, tf.dtype) else v for k, v in kwargs.items()},
+        leaves,
+    )
 
 
 def flat(result):

@@ -294,7 +294,10 @@ def swapped(t):
 
 
 LAYOUTS = {
-    "transposed": transposed, "negative": negative, "gapped": gapped, "offset": offset,
+    "transposed": transposed,
+    "negative": negative,
+    "gapped": gapped,
+    "offset": offset,
     "swapped": swapped,
 }
 

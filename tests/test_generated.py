@@ -11,7 +11,9 @@ TOOLS = pathlib.Path(__file__).resolve().parent.parent / "tools"
 
 @pytest.mark.parametrize("tool", ["gen_stubs.py", "gen_docs.py"])
 def test_generated_files_are_current(tool):
-    run = subprocess.run([sys.executable, str(TOOLS / tool), "--check"], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, str(TOOLS / tool), "--check"], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
 
 

@@ -14,8 +14,17 @@ print(sorted(heavy & (set(sys.modules) - before)), len(os.listdir("/proc/self/ta
 
 
 def test_import_is_light():
-    run = subprocess.run([sys.executable, "-S", "-c", CODE.replace("import sys,", "import site; site.main()\nimport sys,", 1)],
-                         capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-S",
+            "-c",
+            CODE.replace("import sys,", "import site; site.main()\nimport sys,", 1),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stdout.strip() == "[] 1"
 
 

@@ -11,8 +11,10 @@ try:
 except ImportError as _error:
     if (_error.name or "").startswith("tinyfin"):
         raise ImportError(
-            f"tinyfin: the compiled parts are not in {__path__[0]}: this is the source folder, not the installed package. "
-            "Run from another folder, or install it first with 'pip install .'") from _error
+            f"tinyfin: the compiled parts are not in {__path__[0]}: this is the source folder, "
+            "not the installed package. "
+            "Run from another folder, or install it first with 'pip install .'"
+        ) from _error
     raise
 
 _table.freeze()
@@ -27,40 +29,94 @@ _base.REGISTRY["cpu"].open()
 
 from tinyfin.autograd import reverse as _reverse, slow as _slow, views as _views
 from tinyfin.autograd.modes import (
-    deterministic, enable_grad, inference_mode, is_deterministic, is_grad_enabled, is_inference_mode_enabled,
-    no_grad, set_grad_enabled, use_deterministic_algorithms)
+    deterministic,
+    enable_grad,
+    inference_mode,
+    is_deterministic,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    use_deterministic_algorithms,
+)
 from tinyfin.backends.base import (
-    Backend, backend_list, backend_name, backend_set, backend_support, default_device)
+    Backend,
+    backend_list,
+    backend_name,
+    backend_set,
+    backend_support,
+    default_device,
+)
 from tinyfin.backends.cpu.isa import isa_list, isa_name
 from tinyfin.backends.cpu.threads import get_num_threads, set_num_threads
 from tinyfin.core import tensor as _tensor, printing as _printing
 from tinyfin.core.device import Device as device
 from tinyfin.core.dtype import (
-    DType as dtype, all_dtypes as _all_dtypes, get_default_dtype, promote_types, set_default_dtype as _set_default)
+    DType as dtype,
+    all_dtypes as _all_dtypes,
+    get_default_dtype,
+    promote_types,
+    set_default_dtype as _set_default,
+)
 from tinyfin.core.exchange import from_dlpack
 from tinyfin.core.infer import set_default_float as _set_default_float
 from tinyfin.core.size import Size
-from tinyfin.core.storage import empty_cache, memory_stats, reset_peak_memory_stats, set_memory_limit
+from tinyfin.core.storage import (
+    empty_cache,
+    memory_stats,
+    reset_peak_memory_stats,
+    set_memory_limit,
+)
 from tinyfin.core.tensor import Tensor
 from tinyfin import (
-    conversion as _conversion, creation as _creation, functional as _functional, indexing as _indexing,
-    linalg, random as _random, shaping as _shaping)
+    conversion as _conversion,
+    creation as _creation,
+    functional as _functional,
+    indexing as _indexing,
+    linalg,
+    random as _random,
+    shaping as _shaping,
+)
 from tinyfin.creation import (
-    arange, as_tensor, empty, empty_like, eye, from_numpy, frombuffer, full, full_like, linspace, ones, ones_like,
-    tensor_ as tensor, zeros, zeros_like)
+    arange,
+    as_tensor,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    frombuffer,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor_ as tensor,
+    zeros,
+    zeros_like,
+)
 
 __version__ = "0.1.0"
 
 globals().update(_all_dtypes())
-for _names in (_table.functions(), _conversion.PUBLIC, _functional.PUBLIC, _shaping.PUBLIC, _printing.PUBLIC, _random.PUBLIC, linalg.PUBLIC):
+for _names in (
+    _table.functions(),
+    _conversion.PUBLIC,
+    _functional.PUBLIC,
+    _shaping.PUBLIC,
+    _printing.PUBLIC,
+    _random.PUBLIC,
+    linalg.PUBLIC,
+):
     globals().update(_names)
-globals().update({_new: globals()[_old] for _new, _old in _functional.ALIASES.items() if _old in globals()})
+globals().update(
+    {_new: globals()[_old] for _new, _old in _functional.ALIASES.items() if _old in globals()}
+)
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
         _table.offer_missing(_name, _value)
 for _value in _functional.RULE_HELPERS:
     _table.offer(_value.__name__, _value)
-float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821, A001
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821
 
 _LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd"}
 _FROM = {"save": "io", "load": "io"}

@@ -3,6 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tinyfin import autograd as autograd
+from tinyfin import data as data
+from tinyfin import func as func
+from tinyfin import io as io
+from tinyfin import linalg as linalg
+from tinyfin import nn as nn
+from tinyfin import optim as optim
+from tinyfin import utils as utils
 from tinyfin.autograd.modes import deterministic as deterministic
 from tinyfin.autograd.modes import enable_grad as enable_grad
 from tinyfin.autograd.modes import inference_mode as inference_mode
@@ -23,7 +31,6 @@ from tinyfin.backends.cpu.isa import isa_name as isa_name
 from tinyfin.backends.cpu.threads import get_num_threads as get_num_threads
 from tinyfin.backends.cpu.threads import set_num_threads as set_num_threads
 from tinyfin.conversion import clone as clone
-from tinyfin.core.device import Device as device
 from tinyfin.core.dtype import DType as dtype
 from tinyfin.core.dtype import get_default_dtype as get_default_dtype
 from tinyfin.core.dtype import promote_types as promote_types
@@ -48,7 +55,6 @@ from tinyfin.creation import full_like as full_like
 from tinyfin.creation import linspace as linspace
 from tinyfin.creation import ones as ones
 from tinyfin.creation import ones_like as ones_like
-from tinyfin.creation import tensor_ as tensor
 from tinyfin.creation import zeros as zeros
 from tinyfin.creation import zeros_like as zeros_like
 from tinyfin.functional import addcdiv as addcdiv
@@ -57,15 +63,11 @@ from tinyfin.functional import allclose as allclose
 from tinyfin.functional import aminmax as aminmax
 from tinyfin.functional import can_cast as can_cast
 from tinyfin.functional import clamp as clamp
-from tinyfin.functional import clamp as clip
-from tinyfin.functional import count_nonzero as count_nonzero
 from tinyfin.functional import diff as diff
 from tinyfin.functional import equal as equal
 from tinyfin.functional import isclose as isclose
 from tinyfin.functional import isin as isin
 from tinyfin.functional import lerp as lerp
-from tinyfin.functional import largest as max
-from tinyfin.functional import smallest as min
 from tinyfin.functional import nan_to_num as nan_to_num
 from tinyfin.functional import nansum as nansum
 from tinyfin.functional import result_type as result_type
@@ -107,7 +109,6 @@ from tinyfin.shaping import fliplr as fliplr
 from tinyfin.shaping import flipud as flipud
 from tinyfin.shaping import hstack as hstack
 from tinyfin.shaping import meshgrid as meshgrid
-from tinyfin.shaping import movedim as moveaxis
 from tinyfin.shaping import movedim as movedim
 from tinyfin.shaping import ravel as ravel
 from tinyfin.shaping import rot90 as rot90
@@ -119,14 +120,6 @@ from tinyfin.shaping import tensor_split as tensor_split
 from tinyfin.shaping import unbind as unbind
 from tinyfin.shaping import unflatten as unflatten
 from tinyfin.shaping import vstack as vstack
-from tinyfin import autograd as autograd
-from tinyfin import data as data
-from tinyfin import func as func
-from tinyfin import io as io
-from tinyfin import linalg as linalg
-from tinyfin import nn as nn
-from tinyfin import optim as optim
-from tinyfin import utils as utils
 
 __version__: str
 default_generator: Generator

@@ -8,6 +8,7 @@ from tinyfin.core.dtype import DType
 from tinyfin.creation import as_dtype, from_array, make
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
+from tinyfin.shaping import needs_tensor
 
 Tensor = tensor.Tensor
 
@@ -214,7 +215,7 @@ def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, mem
             device = a
         elif a is not None:
             raise TypeError(f"to: got {a!r}, expected a dtype, a device or a Tensor")
-    copy = copy or len(flags) > 1 and flags[1]  # to(device, dtype, non_blocking, copy)
+    copy = copy or (len(flags) > 1 and flags[1])  # to(device, dtype, non_blocking, copy)
     t = self
     if device is not None:
         slot, index = place(device)
@@ -286,6 +287,8 @@ def as_array(self, dtype=None, copy=None):
 
 def type_as(self, other):
     """The tensor in the dtype of another."""
+    needs_tensor("type_as", self, "self")
+    needs_tensor("type_as", other, "other")
     return to(self, other.dtype)
 
 

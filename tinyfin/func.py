@@ -5,10 +5,18 @@ They take functions of tensors, or of nested tuples, lists and dicts of tensors,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tinyfin.autograd.jacobians import hessian, jacfwd, jacrev
-from tinyfin.autograd.transforms import grad, grad_and_value, hvp, jvp, linearize, value_and_grad, vjp
+from tinyfin.autograd.transforms import (
+    grad,
+    grad_and_value,
+    hvp,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+)
 from tinyfin.autograd.vmap import vmap
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
@@ -16,19 +24,38 @@ from tinyfin.ops.row import F
 Tensor = tensor.Tensor
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "value_and_grad", "vjp", "vmap",
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
 
 
-def functional_call(module: object, parameter_and_buffer_dicts: dict | Sequence[dict], args: object = None,
-                    kwargs: dict | None = None, *, tie_weights: bool = True, strict: bool = False) -> object:
+def functional_call(
+    module: object,
+    parameter_and_buffer_dicts: dict | Sequence[dict],
+    args: object = None,
+    kwargs: dict | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> object:
     """Calls a module with other parameters and buffers in place of its own.
 
     Args:
         parameter_and_buffer_dicts: tensors by their names in the module, or several such dicts.
         args: the arguments, a tuple where there are several.
-        tie_weights: a tensor that the module holds under several names is replaced under all of them.
+        tie_weights: a tensor that the module holds under several names is replaced under all of
+            them.
         strict: every parameter and buffer must be given.
 
     Raises:
@@ -45,7 +72,10 @@ def functional_call(module: object, parameter_and_buffer_dicts: dict | Sequence[
     places = places_of(module)
     unknown = [name for name in given if name not in places]
     if unknown:
-        raise RuntimeError(f"functional_call: {type(module).__name__} has no parameter or buffer named '{unknown[0]}'")
+        raise RuntimeError(
+            f"functional_call: {type(module).__name__} has no parameter or buffer named "
+            f"'{unknown[0]}'"
+        )
     wanted = tied(places, given) if tie_weights else dict(given)
     missing = [name for name in places if name not in wanted]
     if strict and missing:
@@ -69,7 +99,10 @@ def merged(dicts: dict | Sequence[dict]) -> dict:
     for d in [dicts] if isinstance(dicts, dict) else dicts:
         for name, value in d.items():
             if not isinstance(value, Tensor):
-                raise TypeError(f"functional_call: '{name}' is {value!r} of type {type(value).__name__}, expected a Tensor")
+                raise TypeError(
+                    f"functional_call: '{name}' is {value!r} of type {type(value).__name__}, "
+                    "expected a Tensor"
+                )
             if name in out:
                 raise RuntimeError(f"functional_call: '{name}' is given twice")
             out[name] = value
@@ -94,12 +127,19 @@ def tied(places: dict, given: dict) -> dict:
         table, key = places[name]
         other = by_tensor.setdefault(id(table[key]), value)
         if other is not value:
-            raise RuntimeError(f"functional_call: '{name}' is tied to another name that is given another value")
-    return {name: by_tensor[id(table[key])] for name, (table, key) in places.items() if id(table[key]) in by_tensor}
+            raise RuntimeError(
+                f"functional_call: '{name}' is tied to another name that is given another value"
+            )
+    return {
+        name: by_tensor[id(table[key])]
+        for name, (table, key) in places.items()
+        if id(table[key]) in by_tensor
+    }
 
 
 def stack_module_state(models: Sequence) -> tuple[dict, dict]:
-    """(parameters, buffers) of several models of one build, stacked along a new first axis, for vmap.
+    """(parameters, buffers) of several models of one build, stacked along a new first axis, for
+    vmap.
 
     Raises:
         RuntimeError: there is no model, or they differ in type or mode.
@@ -118,9 +158,13 @@ def stack_module_state(models: Sequence) -> tuple[dict, dict]:
     if any(m.training != models[0].training for m in models):
         raise RuntimeError("stack_module_state: some models are in training mode and some are not")
     params = {
-        name: F.stack([dict(m.named_parameters())[name].detach() for m in models], 0).requires_grad_(p.requires_grad)
-        for name, p in models[0].named_parameters()}
+        name: F.stack(
+            [dict(m.named_parameters())[name].detach() for m in models], 0
+        ).requires_grad_(p.requires_grad)
+        for name, p in models[0].named_parameters()
+    }
     buffers = {
         name: F.stack([dict(m.named_buffers())[name] for m in models], 0)
-        for name, _ in models[0].named_buffers()}
+        for name, _ in models[0].named_buffers()
+    }
     return params, buffers

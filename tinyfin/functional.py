@@ -1,6 +1,7 @@
 """Compositions users expect that are not rows: arithmetic in other forms, comparisons, extremes."""
 
 from tinyfin.core import tensor
+from tinyfin.core.dtype import DType
 from tinyfin.ops.row import F
 from tinyfin.shaping import needs_tensor, wrap
 
@@ -157,11 +158,29 @@ def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 def equal(input, other):
     """Whether shapes and all elements are equal."""
+    needs_tensor("equal", input)
+    needs_tensor("equal", other, "other")
     return tuple(input.shape) == tuple(other.shape) and bool(F.all(F.eq(input, other)))
+
+
+def masked_select(input, mask):
+    """The elements where a mask holds, in one axis; both broadcast.
+
+    >>> import tinyfin
+    >>> tinyfin.arange(4).masked_select(tinyfin.arange(4) > 1).tolist()
+    [2, 3]
+    """
+    needs_tensor("masked_select", input)
+    if needs_tensor("masked_select", mask, "mask").dtype.name != "bool":
+        raise RuntimeError(f"masked_select: mask is {mask.dtype}, expected bool")
+    shape = F.broadcast_shapes(input.shape, mask.shape)
+    return input.expand(shape)[mask.expand(shape)]
 
 
 def isin(elements, test_elements, *, invert=False):
     """Whether elements are among the test elements."""
+    needs_tensor("isin", elements, "elements")
+    needs_tensor("isin", test_elements, "test_elements")
     found = F.any(F.eq(elements.unsqueeze(-1), test_elements.reshape(-1)), -1)
     return F.logical_not(found) if invert else found
 
@@ -235,13 +254,9 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
     return F.sum(F.where(F.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
-def count_nonzero(input, dim=None):
-    """How many elements are not zero."""
-    return F.sum(F.ne(input, 0), dim)
-
-
 def diff(input, n=1, dim=-1):
     """Differences of neighbours, n times."""
+    needs_tensor("diff", input)
     for _ in range(n):
         size = input.shape[dim]
         high, low = (
@@ -254,6 +269,7 @@ def diff(input, n=1, dim=-1):
 
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced; by the dtype's largest finite numbers where not given."""
+    needs_tensor("nan_to_num", input)
     largest = {
         "float16": 65504.0,
         "bfloat16": 3.3895313892515355e38,
@@ -276,6 +292,8 @@ def can_cast(from_, to):
     """Whether a cast keeps the category or raises it."""
 
     def rank(d):
+        if not isinstance(d, DType):
+            raise TypeError(f"can_cast: got {d!r}, expected a dtype")
         return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.name == "bool" else 1
 
     return rank(from_) <= rank(to)
@@ -305,13 +323,13 @@ FUNCTIONS = (
     allclose,
     equal,
     isin,
+    masked_select,
     largest,
     smallest,
     aminmax,
     var_mean,
     std_mean,
     nansum,
-    count_nonzero,
     diff,
     nan_to_num,
     result_type,

@@ -29,7 +29,7 @@ def as_index(item, device):
     elif isinstance(item, float):
         raise IndexError(f"index: {item!r} is no integer; {WANTED}")
     else:
-        raise TypeError(f"index: {item!r} of type {type(item).__name__} is no index; {WANTED}")
+        raise IndexError(f"index: {item!r} of type {type(item).__name__} is no index; {WANTED}")
     if t.is_floating_point():
         raise IndexError(f"index: index tensors must be integers or bool, got {t.dtype}")
     if t.ndim == 0 and t.dtype not in (BOOL, UINT8) and not (t.extra_ and "batch" in t.extra_):
@@ -54,9 +54,7 @@ def items_of(x, key):
     items = [as_index(i, x.device) for i in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(consumed, items))
     if taken > x.ndim:
-        raise IndexError(
-            f"index: too many indices: {taken} for a tensor of {x.ndim} dimensions"
-        )
+        raise IndexError(f"index: too many indices: {taken} for a tensor of {x.ndim} dimensions")
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("index: an index can only have a single ellipsis ('...')")

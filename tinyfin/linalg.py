@@ -2,6 +2,7 @@
 
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
+from tinyfin.shaping import needs_tensor
 
 Tensor = tensor.Tensor
 INF = float("inf")
@@ -159,13 +160,13 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     if ord == 1:
         return F.sum(F.abs(x), dim, keepdim)
     a = F.abs(x)
-    if ord < 1:                            # zeros have no derivative: none flows to them
+    if ord < 1:  # zeros have no derivative: none flows to them
         none = a == 0
         a = F.where(none, 0.0 if ord > 0 else INF, F.pow(F.where(none, 1.0, a), float(ord)))
     else:
         a = F.pow(a, float(ord))
     total = F.sum(a, dim, keepdim)
-    flat = total == 0                      # a subgradient at the zero vector, not NaN
+    flat = total == 0  # a subgradient at the zero vector, not NaN
     return F.where(flat, total, F.pow(F.where(flat, 1.0, total), 1.0 / ord))
 
 
@@ -179,6 +180,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
 
 def trace(input):
     """The sum of a matrix's diagonal."""
+    needs_tensor("trace", input)
     if input.ndim != 2:
         raise RuntimeError(f"trace: input has {input.ndim} dimensions, expected 2")
     return F.sum(F.diagonal(input))
@@ -186,6 +188,7 @@ def trace(input):
 
 def diag(input, diagonal=0):
     """A matrix's diagonal, or the matrix with a vector on its diagonal."""
+    needs_tensor("diag", input)
     if input.ndim == 2:
         return F.diagonal(input, diagonal).clone()
     if input.ndim != 1:
@@ -195,6 +198,7 @@ def diag(input, diagonal=0):
 
 def diag_embed(input, offset=0):
     """Matrices with the last axis of `input` on a diagonal."""
+    needs_tensor("diag_embed", input)
     n = input.shape[-1] + abs(offset)
     return F.embed_diagonal(
         input, tuple(input.shape[:-1]) + (n, n), offset, input.ndim - 1, input.ndim
@@ -203,7 +207,13 @@ def diag_embed(input, offset=0):
 
 def tensordot(a, b, dims=2):
     """Contracts the last `dims` axes of a with the first of b, or named pairs of axes."""
+    needs_tensor("tensordot", a, "a")
+    needs_tensor("tensordot", b, "b")
     if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise RuntimeError(
+                f"tensordot: dims is {dims}, the tensors have {a.ndim} and {b.ndim} dimensions"
+            )
         da, db = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         da, db = ([d] if isinstance(d, int) else list(d) for d in dims)

@@ -215,7 +215,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("multinomial: input has negative, infinite or NaN weights")
     if bool((input.sum(-1) <= 0).any()):
         raise RuntimeError("multinomial: a row's weights add up to 0")
-    if not 0 < num_samples or (not replacement and num_samples > input.shape[-1]):
+    if not num_samples > 0 or (not replacement and num_samples > input.shape[-1]):
         raise RuntimeError(
             f"multinomial: num_samples is {num_samples}, expected 1 to {input.shape[-1]}"
         )

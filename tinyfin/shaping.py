@@ -16,6 +16,29 @@ def needs_tensor(name, value, argument="input"):
     return value
 
 
+def needs_tensors(name, values):
+    """The same for a sequence of tensors; the sequence as a list."""
+    if isinstance(values, Tensor) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name}: tensors is {values!r}, expected a sequence of Tensors")
+    values = list(values)
+    if not values:
+        raise ValueError(f"{name}: tensors is empty, expected at least one Tensor")
+    for i, x in enumerate(values):
+        needs_tensor(name, x, f"tensors[{i}]")
+    return values
+
+
+LONGEST = 1 << 28
+"""Most pieces or repeated places that are counted out in Python."""
+
+
+def countable(name, what, count):
+    """An error for counts that no list can hold."""
+    if count > LONGEST:
+        raise MemoryError(f"{name}: {what} is {count}, at most {LONGEST} are possible")
+    return count
+
+
 def wrap(name, dim, ndim):
     """dim as 0 <= dim < ndim."""
     n = max(ndim, 1)
@@ -51,6 +74,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 def unflatten(input, dim, sizes):
     """Splits one axis into several; one size may be -1."""
+    needs_tensor("unflatten", input)
     d = wrap("unflatten", dim, input.ndim)
     shape, sizes = tuple(input.shape), tuple(sizes)
     known = 1
@@ -83,6 +107,7 @@ def t(input):
 
 def movedim(input, source, destination):
     """Moves axes to new places, the others keep their order."""
+    needs_tensor("movedim", input)
     src = [source] if isinstance(source, int) else list(source)
     dst = [destination] if isinstance(destination, int) else list(destination)
     src, dst = (
@@ -102,11 +127,14 @@ def movedim(input, source, destination):
 
 def expand_as(input, other):
     """Expanded to the shape of another tensor."""
+    needs_tensor("expand_as", input)
+    needs_tensor("expand_as", other, "other")
     return input.expand(other.shape)
 
 
 def broadcast_to(input, size):
     """Expanded to a shape."""
+    needs_tensor("broadcast_to", input)
     return input.expand(tuple(size))
 
 
@@ -133,6 +161,7 @@ def broadcast_shapes(*shapes):
 
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
+    tensors = needs_tensors("broadcast_tensors", tensors)
     shape = broadcast_shapes(*(x.shape for x in tensors))
     return tuple(x.expand(shape) for x in tensors)
 
@@ -150,6 +179,7 @@ def select(input, dim, index):
 
 def split_with_sizes(input, split_sizes, dim=0):
     """Pieces of the given sizes, as views."""
+    needs_tensor("split_with_sizes", input)
     d = wrap("split", dim, input.ndim)
     if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
         raise RuntimeError(
@@ -183,6 +213,7 @@ def split(tensor, split_size_or_sections, dim=0):
 
 def chunk(input, chunks, dim=0):
     """At most `chunks` pieces of equal size, the last may be smaller."""
+    needs_tensor("chunk", input)
     if chunks < 1:
         raise RuntimeError(f"chunk: chunks is {chunks}, expected at least 1")
     n = input.shape[wrap("chunk", dim, input.ndim)]
@@ -191,16 +222,18 @@ def chunk(input, chunks, dim=0):
 
 def tensor_split(input, indices_or_sections, dim=0):
     """Pieces cut at indices, or as many nearly equal ones."""
+    needs_tensor("tensor_split", input)
     n = input.shape[wrap("tensor_split", dim, input.ndim)]
     if isinstance(indices_or_sections, int):
         k = indices_or_sections
         if k < 1:
             raise RuntimeError(f"tensor_split: sections is {k}, expected at least 1")
+        countable("tensor_split", "sections", k)
         cuts = [i * (n // k) + min(i, n % k) for i in range(1, k)]
     else:
         cuts = list(indices_or_sections)
     bounds = [0] + [min(max(c + n if c < 0 else c, 0), n) for c in cuts] + [n]
-    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:]))
+    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds[:-1], bounds[1:]))
 
 
 def unbind(input, dim=0):
@@ -218,7 +251,7 @@ def meshgrid(*tensors, indexing="ij"):
         tensors = tensors[0]
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f"meshgrid: indexing is {indexing!r}, expected 'ij' or 'xy'")
-    flat = [x.reshape(-1) for x in tensors]
+    flat = [x.reshape(-1) for x in needs_tensors("meshgrid", tensors)]
     if indexing == "xy" and len(flat) > 1:
         flat[:2] = flat[1::-1]
     shape = tuple(x.numel() for x in flat)
@@ -233,33 +266,74 @@ def meshgrid(*tensors, indexing="ij"):
 
 def view_as(self, other):
     """A view in the shape of another tensor."""
+    needs_tensor("view_as", self, "self")
+    needs_tensor("view_as", other, "other")
     return self.view(other.shape)
 
 
 def reshape_as(self, other):
     """In the shape of another tensor."""
+    needs_tensor("reshape_as", self, "self")
+    needs_tensor("reshape_as", other, "other")
     return self.reshape(other.shape)
 
 
 def ravel(input):
     """All elements in one axis."""
+    needs_tensor("ravel", input)
     return input.reshape(-1)
 
 
 def hstack(tensors):
     """Joined along axis 1, vectors along axis 0."""
-    tensors = [x.reshape(1) if x.ndim == 0 else x for x in tensors]
+    tensors = [x.reshape(1) if x.ndim == 0 else x for x in needs_tensors("hstack", tensors)]
     return F.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
 def vstack(tensors):
     """Joined along axis 0, vectors as rows."""
-    return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in tensors], 0)
+    rows = needs_tensors("vstack", tensors)
+    return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in rows], 0)
+
+
+def dstack(tensors):
+    """Joined along axis 2, after reshaping to at least three axes."""
+    deep = [
+        x.reshape(1, -1, 1) if x.ndim < 2 else x.unsqueeze(2) if x.ndim == 2 else x
+        for x in needs_tensors("dstack", tensors)
+    ]
+    return F.cat(deep, 2)
+
+
+def repeat_interleave(input, repeats, dim=None):
+    """Each place of an axis repeated; `repeats` is a number or one per place.
+
+    >>> import tinyfin
+    >>> tinyfin.arange(2).repeat_interleave(2).tolist()
+    [0, 0, 1, 1]
+    """
+    needs_tensor("repeat_interleave", input)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    d = wrap("repeat_interleave", dim, input.ndim)
+    n = input.shape[d] if input.ndim else 1
+    counts = repeats.tolist() if isinstance(repeats, Tensor) else repeats
+    counts = [counts] * n if isinstance(counts, int) else list(counts)
+    if len(counts) == 1 and n != 1:
+        counts *= n
+    if len(counts) != n or any(not isinstance(c, int) or c < 0 for c in counts):
+        raise RuntimeError(
+            f"repeat_interleave: repeats is {repeats!r}, expected {n} integers that are not negative"
+        )
+    countable("repeat_interleave", "the number of places", sum(counts))
+    places = [i for i, c in enumerate(counts) for _ in range(c)]
+    return F.index_select(input, d, F.tensor(places, dtype=F.int64, device=input.device))
 
 
 def column_stack(tensors):
     """Vectors as columns of a matrix."""
-    return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
+    columns = needs_tensors("column_stack", tensors)
+    return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in columns], 1)
 
 
 def fliplr(input):
@@ -274,6 +348,7 @@ def flipud(input):
 
 def rot90(input, k=1, dims=(0, 1)):
     """Rotated by k quarter turns in the plane of two axes."""
+    needs_tensor("rot90", input)
     a, b = (wrap("rot90", d, input.ndim) for d in dims)
     k %= 4
     if k == 2:
@@ -287,6 +362,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 def as_strided(input, size, stride, storage_offset=None):
     """Another geometry over the tensor's storage; it must stay inside the storage."""
+    needs_tensor("as_strided", input)
     offset = input.storage_offset() if storage_offset is None else storage_offset
     size, stride = tuple(size), tuple(stride)
     low = high = offset
@@ -320,6 +396,8 @@ FUNCTIONS = (
     ravel,
     hstack,
     vstack,
+    dstack,
+    repeat_interleave,
     column_stack,
     fliplr,
     flipud,
@@ -332,6 +410,7 @@ NO_METHODS = {
     "meshgrid",
     "hstack",
     "vstack",
+    "dstack",
     "column_stack",
 }
 PUBLIC = {f.__name__: f for f in FUNCTIONS}

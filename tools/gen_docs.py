@@ -11,7 +11,8 @@ Generated from the rows by `tools/gen_docs.py`; `tinyfin.backend_support()` show
 
 *Gradient*: `any` order, by rules of their own or by the formula; `none` where the result is not differentiable.
 *Dtypes*: b bool, i integers, f float32 and float64, h float16 and bfloat16.
-*Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method as well; others are used by `tinyfin.nn.functional`.
+*Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method as well; others are used by
+`tinyfin.nn.functional`.
 """
 
 
@@ -45,10 +46,22 @@ def text():
         home = rows.home_of(row)
         if home != module:
             module = home
-            lines += [f"\n## {module.capitalize()}\n", "| operation | gradient | dtypes | where | |", "|---|---|---|---|---|"]
-        where = ("f" if row.function else "") + ("m" if row.method else "") + ("i" if row.inplace else "")
+            lines += [
+                f"\n## {module.capitalize()}\n",
+                "| operation | gradient | dtypes | where | |",
+                "|---|---|---|---|---|",
+            ]
+        where = (
+            ("f" if row.function else "")
+            + ("m" if row.method else "")
+            + ("i" if row.inplace else "")
+        )
         doc = row.doc.replace("|", "\\|")
-        lines.append(f"| `{signature(row)}` | {differentiable(row)} | {row.dtypes} | {where} | {doc} |".replace("|  |", "| |"))
+        lines.append(
+            f"| `{signature(row)}` | {differentiable(row)} | {row.dtypes} | {where} | {doc} |".replace(
+                "|  |", "| |"
+            )
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -8,10 +8,19 @@ import rows
 BEGIN, END = "# operations: written by tools/gen_stubs.py\n", "# end of operations\n"
 PACKAGE = rows.ROOT / "tinyfin"
 TYPES = {
-    "int": "int", "bool": "bool", "dim": "int", "dim1": "int", "dtype": "dtype | None",
-    "choice": "str", "optint": "int | None", "float": "float", "optfloat": "float | None",
-    "ints3": "int | Sequence[int]", "dims": "int | Sequence[int] | None",
-    "shape": "int | Sequence[int]", "spec": "Sequence[int]",
+    "int": "int",
+    "bool": "bool",
+    "dim": "int",
+    "dim1": "int",
+    "dtype": "dtype | None",
+    "choice": "str",
+    "optint": "int | None",
+    "float": "float",
+    "optfloat": "float | None",
+    "ints3": "int | Sequence[int]",
+    "dims": "int | Sequence[int] | None",
+    "shape": "int | Sequence[int]",
+    "spec": "Sequence[int]",
 }
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import tinyfin as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import tinyfin as tf
 
 settings.register_profile("layout", deadline=None, max_examples=150)
 settings.load_profile("layout")
@@ -260,7 +261,9 @@ def test_as_strided_over_borrowed_arrays(step):
     assert same.tolist() == a.tolist()
     with pytest.raises(RuntimeError, match="leave the storage"):
         t.as_strided((11,), (1,), 0)
-    assert tf.from_numpy(np.broadcast_to(np.ones(1), 5)).as_strided((5,), (0,)).tolist() == [1.0] * 5
+    assert (
+        tf.from_numpy(np.broadcast_to(np.ones(1), 5)).as_strided((5,), (0,)).tolist() == [1.0] * 5
+    )
     with pytest.raises(RuntimeError, match="leave the storage"):
         tf.from_numpy(np.broadcast_to(np.ones(1), 5)).as_strided((5,), (1,))
 

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 
@@ -70,7 +71,12 @@ def test_limit_is_exact_and_says_who_holds_what():
         tf.ones(1 << 22, dtype=tf.uint8)
     assert stats("requests") == requests
     text = str(e.value)
-    for word in ("ones: 4.0 MiB asked for", "2.0 MiB free", "limit", "3 of 3.0 MiB in all from zeros"):
+    for word in (
+        "ones: 4.0 MiB asked for",
+        "2.0 MiB free",
+        "limit",
+        "3 of 3.0 MiB in all from zeros",
+    ):
         assert word in text, text
     held.append(tf.empty(2 << 20, dtype=tf.uint8))
     with pytest.raises(MemoryError, match=r"empty: 1 bytes asked for, 0 bytes free"):

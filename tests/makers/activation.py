@@ -7,12 +7,24 @@ from samples import Sample, maker
 ATTRS = {
     "gelu": [{"approximate": "tanh"}, {"approximate": "none"}],
     "softplus": [{"beta": 2.0}, {"beta": 0.5, "threshold": 1.0}],
-    "hardtanh": [{"min_val": -0.5, "max_val": 1.5}], "celu": [{"alpha": 0.6}, {"alpha": 2.5}],
+    "hardtanh": [{"min_val": -0.5, "max_val": 1.5}],
+    "celu": [{"alpha": 0.6}, {"alpha": 2.5}],
 }
 
 
-@maker("gelu", "softplus", "hardtanh", "relu6", "hardsigmoid", "hardswish", "logsigmoid", "mish", "celu",
-       "selu", "softsign")
+@maker(
+    "gelu",
+    "softplus",
+    "hardtanh",
+    "relu6",
+    "hardsigmoid",
+    "hardswish",
+    "logsigmoid",
+    "mish",
+    "celu",
+    "selu",
+    "softsign",
+)
 def composed(rng, name):
     """Shapes, attributes, special values."""
     spread = 8 if name in ("relu6", "hardsigmoid", "hardswish") else 4
@@ -21,7 +33,7 @@ def composed(rng, name):
     for attrs in ATTRS.get(name, ()):
         yield Sample(rng.uniform(-3, 3, (2, 6)), **attrs)
     yield Sample(rng.uniform(-spread, spread, (67,))).but(grad=False)
-    own = name == "gelu"        # PyTorch's vectors give NaN for inf, its scalars inf
+    own = name == "gelu"  # PyTorch's vectors give NaN for inf, its scalars inf
     yield Sample(SPECIAL).but(grad=False, only="f", note="special", torch=not own)
 
 
@@ -31,7 +43,9 @@ def gradients(rng, name):
     for shape in (3, 4), (), (0, 2):
         yield Sample(np.asarray(rng.standard_normal(shape)), np.asarray(rng.uniform(-2, 2, shape)))
     if name == "elu_grad":
-        yield Sample(rng.standard_normal(7), rng.uniform(-2, 2, 7), alpha=0.7, scale=1.2, input_scale=0.9)
+        yield Sample(
+            rng.standard_normal(7), rng.uniform(-2, 2, 7), alpha=0.7, scale=1.2, input_scale=0.9
+        )
 
 
 @maker("relu_grad", "sigmoid_grad", "silu_grad", "gelu_erf_grad")

@@ -37,7 +37,9 @@ def sdpa_grad(rng):
         s = np.where(np.tril(np.ones((4, 4))) > 0, s, -np.inf) if causal else s
         e = np.exp(s)
         out, lse = e / e.sum(-1, keepdims=True) @ v, np.log(e.sum(-1))
-        yield Sample(rng.standard_normal(out.shape), q, k, v, None, out, lse, causal, scale).but(grad=False, only="f")
+        yield Sample(rng.standard_normal(out.shape), q, k, v, None, out, lse, causal, scale).but(
+            grad=False, only="f"
+        )
 
 
 @maker("scaled_dot_product_attention")

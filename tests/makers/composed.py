@@ -1,9 +1,10 @@
 """Samples of public functions over the rows: shapes, splits, comparisons, bounds, extremes."""
 
 import numpy as np
-import tinyfin as tf
 from makers.reduce import distinct
 from samples import ALL, DTYPES, FLOATS, Sample, maker
+
+import tinyfin as tf
 
 INF, NAN = np.inf, np.nan
 
@@ -26,17 +27,31 @@ SHAPES = {
     "movedim": [((2, 3, 4), 0, 2), ((2, 3, 4), (0, 1), (-1, 0)), ((2, 3), -1, 0)],
     "broadcast_to": [((3, 1), (3, 4)), ((3,), (2, 3)), ((), (2,))],
     "select": [((3, 4), 0, 1), ((3, 4), -1, -2), ((2, 3, 2), 1, 0)],
-    "split": [((5, 2), 2), ((5, 2), 2, 1), ((5,), [1, 4]), ((2, 4), [1, 0, 3], -1), ((4,), 4), ((0, 2), 1)],
+    "split": [
+        ((5, 2), 2),
+        ((5, 2), 2, 1),
+        ((5,), [1, 4]),
+        ((2, 4), [1, 0, 3], -1),
+        ((4,), 4),
+        ((0, 2), 1),
+    ],
     "split_with_sizes": [((5,), [1, 4]), ((2, 4), [1, 0, 3], -1)],
     "chunk": [((5, 2), 2), ((5,), 3), ((2, 4), 2, 1), ((2,), 5)],
     "tensor_split": [((7,), 3), ((2, 7), 3, 1), ((7,), (1, 4)), ((7,), (-2, 9)), ((3,), 5)],
     "unbind": [((2, 3),), ((2, 3), -1), ((2, 0),)],
-    "ravel": [((2, 3),), ((),)], "fliplr": [((2, 3),)], "flipud": [((2, 3),)],
+    "ravel": [((2, 3),), ((),)],
+    "fliplr": [((2, 3),)],
+    "flipud": [((2, 3),)],
     "rot90": [((2, 3),), ((2, 3), 2), ((2, 3), -1), ((2, 3, 2), 1, (1, 2)), ((2, 3), 4)],
     "trace": [((3, 4),), ((4, 2),)],
     "diag": [((3,),), ((3,), 1), ((3, 4), -1), ((3, 3),)],
     "diag_embed": [((2, 3),), ((3,), -1), ((3,), 2)],
-    "as_strided": [((3, 4), (2, 2), (4, 1), 1), ((8,), (3, 3), (1, 2)), ((6,), (2,), (3,), 2), ((4,), (2, 2), (0, 1))],
+    "as_strided": [
+        ((3, 4), (2, 2), (4, 1), 1),
+        ((8,), (3, 3), (1, 2)),
+        ((6,), (2,), (3,), 2),
+        ((4,), (2, 2), (0, 1)),
+    ],
     "diff": [((5,),), ((3, 4), 1, 0), ((3, 4), 2), ((1, 2), 1, 0)],
 }
 for _name in SHAPES:
@@ -99,7 +114,9 @@ def rounding(rng):
 def lerp(rng):
     yield Sample(normal(rng, 3, 4), normal(rng, 3, 4), 0.25)
     yield Sample(normal(rng, 3, 4), normal(rng, 4), normal(rng, 3, 1))
-    yield Sample(np.array([1.0, -3.0]), np.array([1e8, 2e8]), 1.0).but(grad=False, only="f", note="exact at the end")
+    yield Sample(np.array([1.0, -3.0]), np.array([1e8, 2e8]), 1.0).but(
+        grad=False, only="f", note="exact at the end"
+    )
 
 
 @maker("addcmul", "addcdiv")
@@ -195,10 +212,22 @@ def can_cast(rng):
     yield Sample(tf.int64, tf.float16)
 
 
-EQUATIONS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij->ji", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij,ij->", (2, 3), (2, 3)),
-             ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("i,j->ij", (2,), (3,)), ("...ij->...ji", (2, 2, 3)),
-             ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)), ("bn,anm,bm->ba", (2, 3), (2, 3, 2), (2, 2)), ("ij,j", (2, 3), (3,)),
-             ("...a,...ab->...b", (2, 3), (1, 3, 2)), ("ijk->j", (2, 3, 2)), ("i,i", (4,), (4,))]
+EQUATIONS = [
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij->ji", (2, 3)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("ij,ij->", (2, 3), (2, 3)),
+    ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)),
+    ("i,j->ij", (2,), (3,)),
+    ("...ij->...ji", (2, 2, 3)),
+    ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)),
+    ("bn,anm,bm->ba", (2, 3), (2, 3, 2), (2, 2)),
+    ("ij,j", (2, 3), (3,)),
+    ("...a,...ab->...b", (2, 3), (1, 3, 2)),
+    ("ijk->j", (2, 3, 2)),
+    ("i,i", (4,), (4,)),
+]
 
 
 @maker("einsum")
@@ -207,7 +236,12 @@ def einsum(rng):
         yield Sample(equation, *[normal(rng, *s) for s in shapes_])
 
 
-NORMS = [((3, 4), {}), ((3, 4), {"dim": 1}), ((3, 4), {"dim": (0, 1), "keepdim": True}), ((2, 3, 2), {"dim": -1})]
+NORMS = [
+    ((3, 4), {}),
+    ((3, 4), {"dim": 1}),
+    ((3, 4), {"dim": (0, 1), "keepdim": True}),
+    ((2, 3, 2), {"dim": -1}),
+]
 
 
 @maker("norm")

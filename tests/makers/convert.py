@@ -1,8 +1,9 @@
 """Samples of rows and functions that cast and copy."""
 
 import numpy as np
-import tinyfin as tf
 from samples import ALL, DTYPES, Sample, maker
+
+import tinyfin as tf
 
 DTYPES["is_floating_point"] = ALL
 

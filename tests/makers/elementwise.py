@@ -4,9 +4,12 @@ import numpy as np
 from samples import Sample, maker
 
 DOMAINS = {
-    "pow": ((0.3, 3.0), (-2.0, 2.0)), "bce_error": ((0.1, 0.9), (0.1, 0.9)),
-    "kl_error": ((-2.0, 2.0), (0.1, 2.0)), "bitwise_left_shift": ((-9, 9), (0, 7)),
-    "bitwise_right_shift": ((-99, 99), (0, 7)), "relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
+    "pow": ((0.3, 3.0), (-2.0, 2.0)),
+    "bce_error": ((0.1, 0.9), (0.1, 0.9)),
+    "kl_error": ((-2.0, 2.0), (0.1, 2.0)),
+    "bitwise_left_shift": ((-9, 9), (0, 7)),
+    "bitwise_right_shift": ((-99, 99), (0, 7)),
+    "relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
 }
 """Range of each argument where the row's `domain` does not say it."""
 NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
@@ -14,27 +17,88 @@ NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
 ATTRS = {
     "leaky_relu": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
     "elu": [{"alpha": 0.7}, {"alpha": 1.3, "scale": 1.1, "input_scale": 0.8}],
-    "smooth_error": [{"beta": 0.5}], "huber_error": [{"delta": 0.7}],
+    "smooth_error": [{"beta": 0.5}],
+    "huber_error": [{"delta": 0.7}],
 }
 """Attribute values to be tested besides the defaults."""
-WHOLE = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
-         "bitwise_right_shift"}
-SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -1.5, 2.0, 3.0, -7.0, 1e-4, 1e4, -65504.0,
-                    np.inf, -np.inf, np.nan])
+WHOLE = {
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_not",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+}
+SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -1.0, 0.5, -1.5, 2.0, 3.0, -7.0, 1e-4, 1e4, -65504.0, np.inf, -np.inf, np.nan]
+)
 TINY = np.array([1e-40, -3e-42, 1e-45, 2.0**-126, 3e38, -3e38])
 """Subnormal and very large float32 numbers, for rows that only do arithmetic."""
-ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "fmax", "fmin", "where", "relu",
-              "copysign", "eq", "ne", "lt", "le", "gt", "ge", "signbit", "clamp_min", "clamp_max",
-              "positive", "logical_not", "isfinite", "isinf", "isnan", "sign", "trunc", "floor", "ceil"}
-EDGES = {"bce_error", "bce_logits_weighted_error", "smooth_error", "huber_error", "kl_error",
-         "kl_log_error", "gelu_erf", "gelu_erf_grad", "gelu_tanh", "silu", "silu_grad", "sigmoid_grad",
-         "elu", "squared_error", "absolute_error", "relu_grad", "bce_logits_error",
-         "share_max", "root_or_flat", *NONZERO}
+ARITHMETIC = {
+    "add",
+    "sub",
+    "mul",
+    "neg",
+    "abs",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "where",
+    "relu",
+    "copysign",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "signbit",
+    "clamp_min",
+    "clamp_max",
+    "positive",
+    "logical_not",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "sign",
+    "trunc",
+    "floor",
+    "ceil",
+}
+EDGES = {
+    "bce_error",
+    "bce_logits_weighted_error",
+    "smooth_error",
+    "huber_error",
+    "kl_error",
+    "kl_log_error",
+    "gelu_erf",
+    "gelu_erf_grad",
+    "gelu_tanh",
+    "silu",
+    "silu_grad",
+    "sigmoid_grad",
+    "elu",
+    "squared_error",
+    "absolute_error",
+    "relu_grad",
+    "bce_logits_error",
+    "share_max",
+    "root_or_flat",
+    *NONZERO,
+}
 """Rows whose special values are the business of tests of their own."""
 SHAPES = {
     1: [((3, 5),), ((),), ((0, 3),), ((2, 1, 3),)],
-    2: [((3, 5), (3, 5)), ((3, 1), (4,)), ((2, 3), ()), ((), ()), ((0, 3), (1, 3)),
-        ((1, 2, 1), (3, 1, 2))],
+    2: [
+        ((3, 5), (3, 5)),
+        ((3, 1), (4,)),
+        ((2, 3), ()),
+        ((), ()),
+        ((0, 3), (1, 3)),
+        ((1, 2, 1), (3, 1, 2)),
+    ],
     3: [((2, 3), (2, 3), (2, 3)), ((3, 1), (4,), (1,)), ((), (2,), ()), ((0,), (0,), (1,))],
 }
 
@@ -82,7 +146,7 @@ def elementwise(rng, name, row):
 def with_numbers(name, where, make):
     """A Python number in the place of one tensor."""
     shape = (2, 3)
-    number = 2 if name in WHOLE else round(4 * sum(where[1]) + 3) / 8     # exact in every dtype
+    number = 2 if name in WHOLE else round(4 * sum(where[1]) + 3) / 8  # exact in every dtype
     yield Sample(make((shape, shape))[0], number)
     yield Sample(make((shape, shape))[0], 2)
     first = 5 if name in WHOLE else round(4 * sum(where[0]) + 3) / 8
@@ -94,13 +158,20 @@ def special(n, values=SPECIAL):
     if n == 3:
         values = values[:6]
     grids = np.meshgrid(*[values] * n, indexing="ij")
-    return Sample(*[np.ascontiguousarray(g) for g in grids]).but(grad=False, only="fh", note="special")
+    return Sample(*[np.ascontiguousarray(g) for g in grids]).but(
+        grad=False, only="fh", note="special"
+    )
 
 
 @maker("where")
 def where(rng):
     """The condition is a mask; either branch may be a number."""
-    for shapes in ((3, 4), (3, 4), (3, 4)), ((2, 1), (3,), ()), ((), (2, 2), (2, 1)), ((0, 2), (2,), (1, 2)):
+    for shapes in (
+        ((3, 4), (3, 4), (3, 4)),
+        ((2, 1), (3,), ()),
+        ((), (2, 2), (2, 1)),
+        ((0, 2), (2,), (1, 2)),
+    ):
         c, a, b = (rng.standard_normal(s) for s in shapes)
         yield Sample(np.asarray(c > 0), np.asarray(a), np.asarray(b))
     c, a = rng.standard_normal((2, 3)) > 0, rng.standard_normal((2, 3))
@@ -109,7 +180,9 @@ def where(rng):
     n = rng.standard_normal(131)
     yield Sample(n > 0, n, -n).but(grad=False)
     a = np.array([np.nan, 1.0, np.inf, -0.0])
-    yield Sample(np.array([True, False, False, True]), a, a[::-1].copy()).but(grad=False, note="special")
+    yield Sample(np.array([True, False, False, True]), a, a[::-1].copy()).but(
+        grad=False, note="special"
+    )
 
 
 @maker("clamp_min", "clamp_max")

@@ -1,7 +1,6 @@
 """Samples of rows that pick, place and add by index."""
 
 import numpy as np
-import tinyfin as tf
 from samples import Sample, maker
 
 
@@ -71,7 +70,9 @@ def scatter(rng):
 
 @maker("scatter_add")
 def scatter_add(rng):
-    yield Sample(normal(rng, 3, 4), 1, np.array([[0, 3, 0], [1, 2, 1], [2, 0, 2]]), normal(rng, 3, 3))
+    yield Sample(
+        normal(rng, 3, 4), 1, np.array([[0, 3, 0], [1, 2, 1], [2, 0, 2]]), normal(rng, 3, 3)
+    )
     yield Sample(normal(rng, 3, 4), 0, np.array([[2, 0, 1, 1], [2, 0, 0, 1]]), normal(rng, 3, 4))
     yield Sample(normal(rng, 5), 0, ints(4, 4, 0), normal(rng, 3))
 
@@ -107,13 +108,26 @@ def nonzero_sized(rng):
 
 @maker("nonzero")
 def nonzero(rng):
-    for x in np.where(normal(rng, 3, 4) > 0, 1.0, 0.0), np.zeros(3), np.asarray(2.0), np.zeros((0, 2)), np.array([0.0, np.nan]):
+    for x in (
+        np.where(normal(rng, 3, 4) > 0, 1.0, 0.0),
+        np.zeros(3),
+        np.asarray(2.0),
+        np.zeros((0, 2)),
+        np.array([0.0, np.nan]),
+    ):
         yield Sample(x)
 
 
 @maker("tril", "triu")
 def triangles(rng):
-    for shape, args in (((3, 4), ()), ((3, 4), (1,)), ((4, 3), (-1,)), ((2, 3, 3), (9,)), ((2, 3, 3), (-9,)), ((0, 2), ())):
+    for shape, args in (
+        ((3, 4), ()),
+        ((3, 4), (1,)),
+        ((4, 3), (-1,)),
+        ((2, 3, 3), (9,)),
+        ((2, 3, 3), (-9,)),
+        ((0, 2), ()),
+    ):
         yield Sample(normal(rng, *shape), *args)
     yield Sample(np.full((2, 2), np.nan)).but(grad=False, only="fh", note="special")
 
@@ -154,5 +168,3 @@ def index_copy(rng):
 def index_fill(rng):
     yield Sample(normal(rng, 4, 3), 0, ints(2, 0), 1.5)
     yield Sample(normal(rng, 4, 3), -1, ints(1), np.asarray(2.0))
-
-

@@ -19,9 +19,13 @@ def labelled(rng, make):
     """Inputs of every shape, labels, weights, reductions, an ignored label."""
     for reduction in "mean", "sum", "none":
         yield Sample(make(rng, 3, 4), rng.integers(0, 4, 3), reduction=reduction)
-        yield Sample(make(rng, 3, 4), np.array([1, -100, 3]), rng.uniform(0.5, 2, 4), reduction=reduction).but(fixed=(2,))
+        yield Sample(
+            make(rng, 3, 4), np.array([1, -100, 3]), rng.uniform(0.5, 2, 4), reduction=reduction
+        ).but(fixed=(2,))
     yield Sample(make(rng, 5), np.asarray(2))
-    yield Sample(make(rng, 2, 3, 4), rng.integers(0, 3, (2, 4)), rng.uniform(0.5, 2, 3), ignore_index=1).but(fixed=(2,))
+    yield Sample(
+        make(rng, 2, 3, 4), rng.integers(0, 3, (2, 4)), rng.uniform(0.5, 2, 3), ignore_index=1
+    ).but(fixed=(2,))
     yield Sample(make(rng, 2, 3, 2, 2), rng.integers(0, 3, (2, 2, 2)), reduction="sum")
     yield Sample(make(rng, 70, 5), rng.integers(0, 5, 70)).but(grad=False)
 
@@ -42,18 +46,32 @@ def cross_entropy(rng):
     shares = rng.dirichlet(np.ones(4), 3)
     for reduction in "mean", "sum", "none":
         yield Sample(normal(rng, 3, 4), shares, reduction=reduction)
-        yield Sample(normal(rng, 3, 4), np.array([1, -100, 3]), rng.uniform(0.5, 2, 4), label_smoothing=0.2, reduction=reduction).but(fixed=(2,))
+        yield Sample(
+            normal(rng, 3, 4),
+            np.array([1, -100, 3]),
+            rng.uniform(0.5, 2, 4),
+            label_smoothing=0.2,
+            reduction=reduction,
+        ).but(fixed=(2,))
     yield Sample(normal(rng, 3, 4), shares, rng.uniform(0.5, 2, 4), label_smoothing=0.1)
     yield Sample(normal(rng, 4), shares[0])
-    yield Sample(np.array([[1e4, 0.0], [-1e4, 1e4]]), np.array([0, 0])).but(grad=False, only="f", note="special")
+    yield Sample(np.array([[1e4, 0.0], [-1e4, 1e4]]), np.array([0, 0])).but(
+        grad=False, only="f", note="special"
+    )
 
 
 @maker("nll_loss_grad")
 def nll_loss_grad(rng):
     target, w = np.array([1, -100, 3]), rng.uniform(0.5, 2, 4)
-    yield Sample(np.asarray(1.5), target, w, np.asarray(w[1] + w[3]), "mean", -100, (3, 4)).but(only="f", fixed=(2, 3))
-    yield Sample(normal(rng, 3), target, None, np.asarray(2.0), "none", -100, (3, 4)).but(only="f", fixed=(2,))
-    for sample in (Sample(np.asarray(0.5), np.array([1, 0]), None, np.asarray(2.0), "sum", -100, (2, 3)),):
+    yield Sample(np.asarray(1.5), target, w, np.asarray(w[1] + w[3]), "mean", -100, (3, 4)).but(
+        only="f", fixed=(2, 3)
+    )
+    yield Sample(normal(rng, 3), target, None, np.asarray(2.0), "none", -100, (3, 4)).but(
+        only="f", fixed=(2,)
+    )
+    for sample in (
+        Sample(np.asarray(0.5), np.array([1, 0]), None, np.asarray(2.0), "sum", -100, (2, 3)),
+    ):
         yield sample.but(only="f", fixed=(2,))
 
 
@@ -64,9 +82,12 @@ def cross_entropy_grad(rng):
     x = normal(rng, 3, 4)
     top = x.max(1)
     log = np.log(np.exp(x - top[:, None]).sum(1))
-    yield Sample(np.asarray(1.5), x, target, w, np.asarray(w[target].sum()), top, log, "mean", -100).but(
-        grad=False, only="f")
-    yield Sample(normal(rng, 3), x, target, None, np.asarray(3.0), top, log, "none", -100).but(grad=False, only="f")
+    yield Sample(
+        np.asarray(1.5), x, target, w, np.asarray(w[target].sum()), top, log, "mean", -100
+    ).but(grad=False, only="f")
+    yield Sample(normal(rng, 3), x, target, None, np.asarray(3.0), top, log, "none", -100).but(
+        grad=False, only="f"
+    )
 
 
 @maker("check_not_nan")
@@ -107,7 +128,9 @@ def binary_cross_entropy(rng):
 
     yield from reductions(rng, make)
     yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4))
-    yield Sample(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0, 0.0]), reduction="none").but(grad=False)
+    yield Sample(
+        np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0, 0.0]), reduction="none"
+    ).but(grad=False)
 
 
 @maker("binary_cross_entropy_with_logits")
@@ -118,8 +141,12 @@ def with_logits(rng):
     yield from reductions(rng, make)
     yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4))
     yield Sample(*make(3, 4), None, pos_weight=rng.uniform(0.5, 2, 4))
-    yield Sample(*make(3, 4), rng.uniform(0.5, 2, 4), pos_weight=rng.uniform(0.5, 2, 4), reduction="sum")
-    yield Sample(np.array([-1e4, 1e4, 0.0]), np.array([0.0, 1.0, 0.5]), reduction="none").but(grad=False)
+    yield Sample(
+        *make(3, 4), rng.uniform(0.5, 2, 4), pos_weight=rng.uniform(0.5, 2, 4), reduction="sum"
+    )
+    yield Sample(np.array([-1e4, 1e4, 0.0]), np.array([0.0, 1.0, 0.5]), reduction="none").but(
+        grad=False
+    )
 
 
 @maker("kl_div")

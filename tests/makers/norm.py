@@ -1,8 +1,9 @@
 """Samples of softmax and of the norms."""
 
 import numpy as np
-import tinyfin as tf
 from samples import Sample, maker
+
+import tinyfin as tf
 
 INF = np.inf
 
@@ -14,7 +15,15 @@ def normal(rng, *shape):
 
 @maker("softmax", "log_softmax", "softmin")
 def softmax(rng, name):
-    for shape, dim in (((3, 4), 1), ((3, 4), 0), ((2, 3, 2), -2), ((5,), 0), ((), 0), ((0, 3), 1), ((2, 1), 1)):
+    for shape, dim in (
+        ((3, 4), 1),
+        ((3, 4), 0),
+        ((2, 3, 2), -2),
+        ((5,), 0),
+        ((), 0),
+        ((0, 3), 1),
+        ((2, 1), 1),
+    ):
         yield Sample(normal(rng, *shape), dim)
     yield Sample(normal(rng, 2, 3), dim=1, dtype=tf.float64).but(grad=False)
     yield Sample(normal(rng, 3, 301), 1).but(grad=False, only="f")
@@ -30,10 +39,19 @@ def softmax_grad(rng, name):
         x = normal(rng, *shape)
         e = np.exp(x)
         y = e / e.sum(dim, keepdims=True) if x.ndim else np.asarray(1.0)
-        yield Sample(normal(rng, *shape), np.asarray(y if name == "softmax_grad" else np.log(y)), dim)
+        yield Sample(
+            normal(rng, *shape), np.asarray(y if name == "softmax_grad" else np.log(y)), dim
+        )
 
 
-LAYERS = [((3, 4), (4,)), ((2, 3, 2), (3, 2)), ((2, 3), (2, 3)), ((4,), (4,)), ((0, 4), (4,)), ((3, 70), (70,))]
+LAYERS = [
+    ((3, 4), (4,)),
+    ((2, 3, 2), (3, 2)),
+    ((2, 3), (2, 3)),
+    ((4,), (4,)),
+    ((0, 4), (4,)),
+    ((3, 70), (70,)),
+]
 
 
 @maker("layer_norm", "native_layer_norm", "rms_norm")
@@ -76,7 +94,9 @@ def rms_norm_grad(rng):
         x = normal(rng, *shape)
         dims = tuple(range(x.ndim - len(last), x.ndim))
         rstd = 1 / np.sqrt((x * x).mean(dims, keepdims=True) + 1e-5)
-        yield Sample(normal(rng, *shape), x, rstd, normal(rng, *last), last, 1e-5, True).but(grad=False, only="f")
+        yield Sample(normal(rng, *shape), x, rstd, normal(rng, *last), last, 1e-5, True).but(
+            grad=False, only="f"
+        )
 
 
 BATCHES = [(3, 2), (2, 3, 4), (2, 2, 3, 2), (4, 1, 2)]
@@ -94,7 +114,14 @@ def native_batch_norm(rng):
 def batch_norm_apply(rng):
     for shape in BATCHES:
         c = shape[1]
-        yield Sample(normal(rng, *shape), normal(rng, c), rng.uniform(0.5, 2, c), normal(rng, c), normal(rng, c), 1e-5)
+        yield Sample(
+            normal(rng, *shape),
+            normal(rng, c),
+            rng.uniform(0.5, 2, c),
+            normal(rng, c),
+            normal(rng, c),
+            1e-5,
+        )
     yield Sample(normal(rng, 3, 2), normal(rng, 2), rng.uniform(0.5, 2, 2))
 
 
@@ -104,8 +131,9 @@ def batch_norm_grad(rng):
     for shape in BATCHES:
         x = normal(rng, *shape)
         dims = (0, *range(2, x.ndim))
-        yield Sample(normal(rng, *shape), x, x.mean(dims), x.var(dims), normal(rng, shape[1]), 1e-5).but(
-            grad=False, only="f")
+        yield Sample(
+            normal(rng, *shape), x, x.mean(dims), x.var(dims), normal(rng, shape[1]), 1e-5
+        ).but(grad=False, only="f")
 
 
 @maker("batch_norm")
@@ -113,7 +141,9 @@ def batch_norm(rng):
     for shape in BATCHES:
         c = shape[1]
         stats = normal(rng, c), rng.uniform(0.5, 2, c)
-        yield Sample(normal(rng, *shape), *stats, normal(rng, c), normal(rng, c)).but(note="evaluating")
+        yield Sample(normal(rng, *shape), *stats, normal(rng, c), normal(rng, c)).but(
+            note="evaluating"
+        )
     yield Sample(normal(rng, 3, 2, 2), None, None, normal(rng, 2), normal(rng, 2), training=True)
     yield Sample(normal(rng, 3, 2), None, None, training=True, eps=0.1)
 
@@ -122,7 +152,9 @@ def batch_norm(rng):
 def instance_norm(rng):
     yield Sample(normal(rng, 2, 3, 4))
     yield Sample(normal(rng, 2, 3, 2, 2), None, None, normal(rng, 3), normal(rng, 3))
-    yield Sample(normal(rng, 2, 3, 4), normal(rng, 3), rng.uniform(0.5, 2, 3), use_input_stats=False)
+    yield Sample(
+        normal(rng, 2, 3, 4), normal(rng, 3), rng.uniform(0.5, 2, 3), use_input_stats=False
+    )
 
 
 @maker("group_norm")

@@ -1,8 +1,9 @@
 """Samples of reductions, scans and sorts."""
 
 import numpy as np
-import tinyfin as tf
 from samples import ALL, DTYPES, Sample, maker
+
+import tinyfin as tf
 
 NAN, INF = np.nan, np.inf
 FLOAT_ONLY = ("float64", "float32", "float16", "bfloat16")
@@ -38,7 +39,9 @@ def large(rng):
 @maker("sum", "mean", "prod")
 def sums(rng, name):
     for sample in (*axes(rng), Sample(normal(rng, 2, 3), ())):
-        yield sample.but(torch=name != "prod" or len(sample.args) < 2 or not isinstance(sample.args[1], tuple))
+        yield sample.but(
+            torch=name != "prod" or len(sample.args) < 2 or not isinstance(sample.args[1], tuple)
+        )
     yield Sample(normal(rng, 0, 3), 0)
     yield Sample(normal(rng, 0, 3))
     yield Sample(normal(rng, 2, 3), 1, dtype=tf.float64).but(grad=False)
@@ -48,7 +51,9 @@ def sums(rng, name):
         yield Sample(normal(rng, 3, 40), 1).but(grad=False, only="f")
     else:
         yield from large(rng)
-        yield Sample(np.array([[1.0, NAN], [INF, 1.0], [INF, -INF]]), 1).but(grad=False, only="f", note="special")
+        yield Sample(np.array([[1.0, NAN], [INF, 1.0], [INF, -INF]]), 1).but(
+            grad=False, only="f", note="special"
+        )
 
 
 @maker("count_nonzero")
@@ -61,11 +66,18 @@ def count_nonzero(rng):
 
 @maker("var", "std")
 def spread(rng, name):
-    for shape, kwargs in (((3, 4), {}), ((3, 4), {"dim": 1}), ((3, 4), {"dim": 0, "correction": 0}),
-                          ((2, 3, 2), {"dim": (0, 2), "keepdim": True}), ((5,), {"correction": 2})):
+    for shape, kwargs in (
+        ((3, 4), {}),
+        ((3, 4), {"dim": 1}),
+        ((3, 4), {"dim": 0, "correction": 0}),
+        ((2, 3, 2), {"dim": (0, 2), "keepdim": True}),
+        ((5,), {"correction": 2}),
+    ):
         yield Sample(normal(rng, *shape), **kwargs)
     yield Sample(normal(rng, 3, 1), dim=1, correction=1).but(grad=False)
-    yield Sample(normal(rng, 4, 300) + 1000, dim=1).but(grad=False, only="f", note="mean far from 0")
+    yield Sample(normal(rng, 4, 300) + 1000, dim=1).but(
+        grad=False, only="f", note="mean far from 0"
+    )
     yield Sample(normal(rng, 0, 3), dim=0).but(grad=False)
 
 
@@ -82,13 +94,22 @@ def extrema(rng):
         if sample.args[0].size:
             yield sample
     yield Sample(np.zeros((3, 0)), 0)
-    yield Sample(np.array([[1.0, NAN, 3.0], [-INF, 0.0, -INF]]), 1).but(grad=False, only="fh", note="special")
+    yield Sample(np.array([[1.0, NAN, 3.0], [-INF, 0.0, -INF]]), 1).but(
+        grad=False, only="fh", note="special"
+    )
     yield from large(rng)
 
 
 @maker("any", "all")
 def logic(rng):
-    for shape, args in (((3, 4), ()), ((3, 4), (1,)), ((2, 3, 2), ((0, 2), True)), ((), ()), ((0, 3), (0,)), ((0,), ())):
+    for shape, args in (
+        ((3, 4), ()),
+        ((3, 4), (1,)),
+        ((2, 3, 2), ((0, 2), True)),
+        ((), ()),
+        ((0, 3), (0,)),
+        ((0,), ()),
+    ):
         yield Sample(np.where(normal(rng, *shape) > 0.8, 1.0, 0.0), *args)
     yield Sample(np.ones((2, 200))).but(grad=False)
     yield Sample(np.array([NAN, 0.0])).but(only="fh")
@@ -96,19 +117,35 @@ def logic(rng):
 
 @maker("argmax", "argmin")
 def places(rng):
-    for shape, args in (((3, 4), ()), ((3, 4), (0,)), ((3, 4), (-1, True)), ((2, 3, 2), (1,)), ((), ()), ((3, 0), (0,))):
+    for shape, args in (
+        ((3, 4), ()),
+        ((3, 4), (0,)),
+        ((3, 4), (-1, True)),
+        ((2, 3, 2), (1,)),
+        ((), ()),
+        ((3, 0), (0,)),
+    ):
         x = np.asarray(np.rint(normal(rng, *shape) * 2) + 0.0)
         yield Sample(x, *args)
-    yield Sample(np.array([[1.0, NAN, 3.0, NAN], [-INF, 0.0, -INF, 0.0]]), 1).but(only="fh", note="special")
+    yield Sample(np.array([[1.0, NAN, 3.0, NAN], [-INF, 0.0, -INF, 0.0]]), 1).but(
+        only="fh", note="special"
+    )
     yield Sample(np.rint(normal(rng, 3, 300) * 3) + 0.0, 1)
 
 
 @maker("max_dim", "min_dim")
 def pairs(rng):
-    for shape, args in (((3, 4), (0, False)), ((3, 4), (-1, True)), ((2, 3, 2), (1, False)), ((5,), (0, False)),
-                        ((), (0, False))):
+    for shape, args in (
+        ((3, 4), (0, False)),
+        ((3, 4), (-1, True)),
+        ((2, 3, 2), (1, False)),
+        ((5,), (0, False)),
+        ((), (0, False)),
+    ):
         yield Sample(distinct(rng, *shape), *args)
-    yield Sample(np.array([[1.0, NAN, 3.0, NAN], [2.0, 0.0, 2.0, 0.0]]), 1).but(grad=False, only="fh", note="special")
+    yield Sample(np.array([[1.0, NAN, 3.0, NAN], [2.0, 0.0, 2.0, 0.0]]), 1).but(
+        grad=False, only="fh", note="special"
+    )
     yield Sample(np.rint(normal(rng, 3, 300) * 3) + 0.0, 1).but(grad=False)
 
 
@@ -119,12 +156,21 @@ def logsumexp(rng):
             yield sample
     yield Sample(normal(rng, 0, 3), 0).but(grad=False)
     yield Sample(np.array([[-INF, -INF], [-INF, 2.0], [INF, 1.0], [900.0, 900.0]]), 1).but(
-        grad=False, only="f", note="special")
+        grad=False, only="f", note="special"
+    )
 
 
 @maker("cumsum", "cumprod")
 def scans(rng):
-    for shape, dim in (((3, 4), 0), ((3, 4), -1), ((2, 3, 2), 1), ((5,), 0), ((), 0), ((0, 2), 0), ((2, 0), 0)):
+    for shape, dim in (
+        ((3, 4), 0),
+        ((3, 4), -1),
+        ((2, 3, 2), 1),
+        ((5,), 0),
+        ((), 0),
+        ((0, 2), 0),
+        ((2, 0), 0),
+    ):
         yield Sample(normal(rng, *shape), dim)
     yield Sample(np.array([2.0, 0.0, 3.0, 0.0, 1.0]), 0)
     yield Sample(normal(rng, 2, 3), 1, dtype=tf.float64).but(grad=False)
@@ -147,19 +193,35 @@ def running_extrema(rng):
 
 @maker("sort", "argsort")
 def sort(rng, name):
-    for shape, args in (((3, 4), ()), ((3, 4), (0,)), ((3, 4), (-1, True)), ((2, 3, 2), (1, True)), ((), ()), ((2, 0), ()),
-                        ((7,), (0, False))):
+    for shape, args in (
+        ((3, 4), ()),
+        ((3, 4), (0,)),
+        ((3, 4), (-1, True)),
+        ((2, 3, 2), (1, True)),
+        ((), ()),
+        ((2, 0), ()),
+        ((7,), (0, False)),
+    ):
         yield Sample(distinct(rng, *shape), *args)
     ties = np.rint(normal(rng, 3, 20) * 2) + 0.0
     for descending in False, True:
         yield Sample(ties, dim=1, descending=descending, stable=True).but(grad=False)
-    yield Sample(np.array([2.0, NAN, -INF, INF, NAN, -0.0]), stable=True).but(grad=False, only="fh", note="special")
+    yield Sample(np.array([2.0, NAN, -INF, INF, NAN, -0.0]), stable=True).but(
+        grad=False, only="fh", note="special"
+    )
     yield Sample(distinct(rng, 3, 300)).but(grad=False, only="f")
 
 
 @maker("topk")
 def topk(rng):
-    for shape, args in (((3, 5), (2,)), ((3, 5), (3, 0)), ((3, 5), (2, -1, False)), ((5,), (5,)), ((5,), (0,)), ((), (1,))):
+    for shape, args in (
+        ((3, 5), (2,)),
+        ((3, 5), (3, 0)),
+        ((3, 5), (2, -1, False)),
+        ((5,), (5,)),
+        ((5,), (0,)),
+        ((), (1,)),
+    ):
         yield Sample(distinct(rng, *shape), *args)
     yield Sample(distinct(rng, 2, 300), 7).but(grad=False, only="f")
     yield Sample(np.array([1.0, NAN, 5.0, 2.0]), 2).but(grad=False, only="fh", note="special")

@@ -22,8 +22,12 @@ def plain(*args, **kwargs):
 def sgd_step_(rng):
     for shape in SHAPES:
         yield plain(normal(rng, shape), normal(rng, shape), None, lr=0.1)
-    for kwargs in ({"momentum": 0.9}, {"momentum": 0.9, "dampening": 0.2, "weight_decay": 0.1},
-                   {"momentum": 0.8, "nesterov": True}, {"momentum": 0.9, "first": True, "maximize": True}):
+    for kwargs in (
+        {"momentum": 0.9},
+        {"momentum": 0.9, "dampening": 0.2, "weight_decay": 0.1},
+        {"momentum": 0.8, "nesterov": True},
+        {"momentum": 0.9, "first": True, "maximize": True},
+    ):
         yield plain(normal(rng, 7), normal(rng, 7), normal(rng, 7), lr=0.05, **kwargs)
     yield plain(normal(rng, 7), normal(rng, 7), None, lr=0.05, weight_decay=0.3, maximize=True)
 
@@ -32,12 +36,23 @@ def sgd_step_(rng):
 def adam_step_(rng):
     def state(shape, bound=False):
         second = np.asarray(rng.uniform(0.1, 1, shape))
-        return normal(rng, shape), normal(rng, shape), normal(rng, shape), second, second * 1.1 if bound else None
+        return (
+            normal(rng, shape),
+            normal(rng, shape),
+            normal(rng, shape),
+            second,
+            second * 1.1 if bound else None,
+        )
 
     for shape in SHAPES:
         yield plain(*state(shape), lr=0.1, step=1)
-    for kwargs in ({"weight_decay": 0.1}, {"weight_decay": 0.1, "decoupled": True}, {"beta1": 0.5, "beta2": 0.7, "eps": 0.1},
-                   {"maximize": True}, {"beta1": 0.0}):
+    for kwargs in (
+        {"weight_decay": 0.1},
+        {"weight_decay": 0.1, "decoupled": True},
+        {"beta1": 0.5, "beta2": 0.7, "eps": 0.1},
+        {"maximize": True},
+        {"beta1": 0.0},
+    ):
         yield plain(*state(7), lr=0.01, step=3, **kwargs)
         yield plain(*state(7, True), lr=0.01, step=3, **kwargs)
 
@@ -45,9 +60,30 @@ def adam_step_(rng):
 @maker("rmsprop_step_")
 def rmsprop_step_(rng):
     for shape in SHAPES:
-        yield plain(normal(rng, shape), normal(rng, shape), np.asarray(rng.uniform(0.1, 1, shape)), None, None, lr=0.1)
-    for kwargs in ({"alpha": 0.5}, {"weight_decay": 0.2, "maximize": True}, {"momentum": 0.9, "eps": 0.1}):
+        yield plain(
+            normal(rng, shape),
+            normal(rng, shape),
+            np.asarray(rng.uniform(0.1, 1, shape)),
+            None,
+            None,
+            lr=0.1,
+        )
+    for kwargs in (
+        {"alpha": 0.5},
+        {"weight_decay": 0.2, "maximize": True},
+        {"momentum": 0.9, "eps": 0.1},
+    ):
         square = rng.uniform(2, 3, 7)
         yield plain(normal(rng, 7), normal(rng, 7), square, None, normal(rng, 7), lr=0.1, **kwargs)
-        yield plain(normal(rng, 7), normal(rng, 7), square, rng.uniform(-1, 1, 7), None, lr=0.1, **kwargs)
-        yield plain(normal(rng, 7), normal(rng, 7), square, rng.uniform(-1, 1, 7), normal(rng, 7), lr=0.1, **kwargs)
+        yield plain(
+            normal(rng, 7), normal(rng, 7), square, rng.uniform(-1, 1, 7), None, lr=0.1, **kwargs
+        )
+        yield plain(
+            normal(rng, 7),
+            normal(rng, 7),
+            square,
+            rng.uniform(-1, 1, 7),
+            normal(rng, 7),
+            lr=0.1,
+            **kwargs,
+        )

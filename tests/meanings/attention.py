@@ -16,7 +16,9 @@ def probabilities(q, k, mask, is_causal, scale):
 
 
 @meaning("scaled_dot_product_attention", loose=16)
-def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+def attention(
+    q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
     if enable_gqa:
         times = q.shape[-3] // k.shape[-3]
         k, v = np.repeat(k, times, -3), np.repeat(v, times, -3)
@@ -32,5 +34,9 @@ def sdpa_forward(q, k, v, attn_mask=None, is_causal=False, scale=None):
 def sdpa_grad(g, q, k, v, attn_mask, out, lse, is_causal, scale):
     p = probabilities(q, k, attn_mask, is_causal, scale)
     dp = g @ np.swapaxes(v, -1, -2)
-    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    ds = (
+        p
+        * (dp - (p * dp).sum(-1, keepdims=True))
+        * (q.shape[-1] ** -0.5 if scale is None else scale)
+    )
     return ds @ k, np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ g

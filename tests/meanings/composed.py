@@ -11,7 +11,9 @@ def flatten(x, start_dim=0, end_dim=-1):
     if x.ndim == 0:
         return x.reshape(1)
     first, last = start_dim % x.ndim, end_dim % x.ndim
-    return x.reshape(*x.shape[:first], int(np.prod(x.shape[first : last + 1])), *x.shape[last + 1 :])
+    return x.reshape(
+        *x.shape[:first], int(np.prod(x.shape[first : last + 1])), *x.shape[last + 1 :]
+    )
 
 
 @meaning("unflatten", ulps=0)
@@ -23,8 +25,14 @@ def unflatten(x, dim, sizes):
 
 
 for name, fn in {
-    "t": np.transpose, "movedim": np.moveaxis, "broadcast_to": np.broadcast_to, "ravel": np.ravel,
-    "fliplr": np.fliplr, "flipud": np.flipud, "rot90": np.rot90, "meshgrid": None,
+    "t": np.transpose,
+    "movedim": np.moveaxis,
+    "broadcast_to": np.broadcast_to,
+    "ravel": np.ravel,
+    "fliplr": np.fliplr,
+    "flipud": np.flipud,
+    "rot90": np.rot90,
+    "meshgrid": None,
     "broadcast_tensors": np.broadcast_arrays,
 }.items():
     if fn is not None:

@@ -17,7 +17,9 @@ def exact(name, fn):
 
 def bounded(name, ulps, fn):
     """A meaning with a stated error bound; integers become floating point."""
-    meaning(name, ulps=ulps)(lambda *args, **kw: fn(*[np.asarray(a, "float64") for a in args], **kw))
+    meaning(name, ulps=ulps)(
+        lambda *args, **kw: fn(*[np.asarray(a, "float64") for a in args], **kw)
+    )
 
 
 def same_kind(fn):
@@ -26,13 +28,32 @@ def same_kind(fn):
 
 
 for name, fn in {
-    "add": np.add, "mul": np.multiply, "sub": np.subtract, "floor_divide": np.floor_divide,
-    "remainder": np.remainder, "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum,
-    "fmax": np.fmax, "fmin": np.fmin, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "logical_and": np.logical_and,
-    "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-    "bitwise_not": np.invert, "neg": np.negative, "positive": np.positive,
+    "add": np.add,
+    "mul": np.multiply,
+    "sub": np.subtract,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "fmod": np.fmod,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.invert,
+    "neg": np.negative,
+    "positive": np.positive,
 }.items():
     exact(name, fn)
 
@@ -42,10 +63,18 @@ def whole(fn):
     return lambda x: x if np.asarray(x).dtype.kind in "iub" else fn(x)
 
 
-for name, fn in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round_even": np.rint}.items():
+for name, fn in {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round_even": np.rint,
+}.items():
     exact(name, whole(fn))
 exact("abs", lambda x: x if x.dtype.kind == "b" else np.abs(x))
-exact("sign", lambda x: x if x.dtype.kind == "b" else np.where(np.isnan(np.asarray(x, float)), 0, np.sign(x)))
+exact(
+    "sign",
+    lambda x: x if x.dtype.kind == "b" else np.where(np.isnan(np.asarray(x, float)), 0, np.sign(x)),
+)
 exact("square", lambda x: x * x)
 exact("div", lambda a, b: np.asarray(a, "float64") / b)
 exact("true_divide", lambda a, b: np.asarray(a, "float64") / b)
@@ -124,8 +153,16 @@ def inverse_erf(y):
 
 def log_gamma(x):
     """Poles and infinities are +inf."""
-    return np.array([math.inf if math.isinf(v) or (v <= 0 and v == int(v)) else math.nan if v != v
-                     else math.lgamma(v) for v in np.ravel(x)]).reshape(np.shape(x))
+    return np.array(
+        [
+            math.inf
+            if math.isinf(v) or (v <= 0 and v == int(v))
+            else math.nan
+            if v != v
+            else math.lgamma(v)
+            for v in np.ravel(x)
+        ]
+    ).reshape(np.shape(x))
 
 
 def psi(x):
@@ -153,15 +190,36 @@ def sigmoid(x):
 
 
 for name, ulps, fn in (
-    ("exp", 1.0, np.exp), ("exp2", 0.8, np.exp2), ("expm1", 1.5, np.expm1), ("log", 0.95, np.log),
-    ("log2", 1.1, np.log2), ("log10", 1.05, np.log10), ("log1p", 1.15, np.log1p), ("sqrt", 0.5, np.sqrt),
-    ("root_or_flat", 0.5, np.sqrt), ("rsqrt", 0.51, lambda x: 1 / np.sqrt(x)),
-    ("reciprocal", 0.5, lambda x: 1 / x), ("sin", 0.9, np.sin), ("cos", 0.9, np.cos),
-    ("tan", 1.25, np.tan), ("asin", 1.2, np.arcsin), ("acos", 1.15, np.arccos), ("atan", 0.75, np.arctan),
-    ("sinh", 1.05, np.sinh), ("cosh", 1.05, np.cosh), ("tanh", 1.4, np.tanh), ("asinh", 1.4, np.arcsinh),
-    ("acosh", 1.4, np.arccosh), ("atanh", 1.25, np.arctanh), ("erf", 1.3, erf), ("erfc", 2.0, erfc),
-    ("erfinv", 2.1, inverse_erf), ("sigmoid", 2.5, sigmoid), ("atan2", 1.0, np.arctan2),
-    ("hypot", 1.8, np.hypot), ("softplus_one", 1.8, lambda x: np.logaddexp(x, 0)),
+    ("exp", 1.0, np.exp),
+    ("exp2", 0.8, np.exp2),
+    ("expm1", 1.5, np.expm1),
+    ("log", 0.95, np.log),
+    ("log2", 1.1, np.log2),
+    ("log10", 1.05, np.log10),
+    ("log1p", 1.15, np.log1p),
+    ("sqrt", 0.5, np.sqrt),
+    ("root_or_flat", 0.5, np.sqrt),
+    ("rsqrt", 0.51, lambda x: 1 / np.sqrt(x)),
+    ("reciprocal", 0.5, lambda x: 1 / x),
+    ("sin", 0.9, np.sin),
+    ("cos", 0.9, np.cos),
+    ("tan", 1.25, np.tan),
+    ("asin", 1.2, np.arcsin),
+    ("acos", 1.15, np.arccos),
+    ("atan", 0.75, np.arctan),
+    ("sinh", 1.05, np.sinh),
+    ("cosh", 1.05, np.cosh),
+    ("tanh", 1.4, np.tanh),
+    ("asinh", 1.4, np.arcsinh),
+    ("acosh", 1.4, np.arccosh),
+    ("atanh", 1.25, np.arctanh),
+    ("erf", 1.3, erf),
+    ("erfc", 2.0, erfc),
+    ("erfinv", 2.1, inverse_erf),
+    ("sigmoid", 2.5, sigmoid),
+    ("atan2", 1.0, np.arctan2),
+    ("hypot", 1.8, np.hypot),
+    ("softplus_one", 1.8, lambda x: np.logaddexp(x, 0)),
 ):
     bounded(name, ulps, fn)
 

@@ -60,7 +60,9 @@ def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, l
         return loss.sum() / max(loss.size, 1) if reduction == "mean" else reduced(loss, reduction)
     hit, total = labelled(y, target, weight, "none", ignore_index)
     keep = target != ignore_index
-    loss = hit * (1 - label_smoothing) + np.where(keep, -(y * wide).sum(dim), 0) * label_smoothing / n
+    loss = (
+        hit * (1 - label_smoothing) + np.where(keep, -(y * wide).sum(dim), 0) * label_smoothing / n
+    )
     return loss.sum() / total if reduction == "mean" else reduced(loss, reduction)
 
 
@@ -69,7 +71,9 @@ def nll_loss_grad(g, target, weight, total, reduction, ignore_index, shape):
     y = np.zeros(shape)
     for at, place, w in cells(y, target, weight, ignore_index):
         if w:
-            y[place] = -w * (g[at] if reduction == "none" else g / total if reduction == "mean" else g)
+            y[place] = -w * (
+                g[at] if reduction == "none" else g / total if reduction == "mean" else g
+            )
     return y
 
 

@@ -21,7 +21,10 @@ def outer(a, b):
 
 @meaning("addmm", "baddbmm", "addmv", loose=16)
 def based(base, a, b, beta=1, alpha=1):
-    alpha, beta = np.asarray(alpha).astype(base.dtype), np.asarray(beta).astype(base.dtype)  # -1 wraps in uint8
+    alpha, beta = (
+        np.asarray(alpha).astype(base.dtype),
+        np.asarray(beta).astype(base.dtype),
+    )  # -1 wraps in uint8
     y = alpha * np.matmul(a, b)
     return (y if beta == 0 else beta * base + y).astype(base.dtype)
 

@@ -125,14 +125,18 @@ def batch_norm_grad(g, x, mean, var, weight, eps):
 
 
 @meaning("batch_norm", loose=16)
-def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(
+    x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     if training:
         return native_batch_norm(x, weight, bias, eps)[0]
     return batch_norm_apply(x, running_mean, running_var, weight, bias, eps)
 
 
 @meaning("instance_norm", loose=16)
-def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, eps=1e-5):
+def instance_norm(
+    x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, eps=1e-5
+):
     if not use_input_stats:
         return batch_norm_apply(x, running_mean, running_var, weight, bias, eps)
     dims = tuple(range(2, x.ndim))

@@ -161,7 +161,10 @@ def linear_scan(a, x, dim):
 def running(better, x, dim):
     """Extremum so far and the place of the last such; NaN stays."""
     wide, axis, scalar = line(x, dim)
-    values, where = np.array(np.moveaxis(wide, axis, 0)), np.zeros(np.moveaxis(wide, axis, 0).shape, "int64")
+    values, where = (
+        np.array(np.moveaxis(wide, axis, 0)),
+        np.zeros(np.moveaxis(wide, axis, 0).shape, "int64"),
+    )
     for i in range(1, len(values)):
         new = better(values[i], values[i - 1]) | np.isnan(values[i].astype("float64"))
         new &= ~(np.isnan(values[i - 1].astype("float64")) & ~np.isnan(values[i].astype("float64")))

@@ -10,7 +10,18 @@ def given(*values):
 
 
 @meaning("sgd_step_", loose=4)
-def sgd_step_(p, g, buf, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False, first=False):
+def sgd_step_(
+    p,
+    g,
+    buf,
+    lr,
+    momentum=0.0,
+    dampening=0.0,
+    weight_decay=0.0,
+    nesterov=False,
+    maximize=False,
+    first=False,
+):
     d = (-g if maximize else g) + weight_decay * p
     if buf is not None:
         buf = d if first else momentum * buf + (1 - dampening) * d
@@ -19,8 +30,21 @@ def sgd_step_(p, g, buf, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nest
 
 
 @meaning("adam_step_", loose=8)
-def adam_step_(p, g, m, v, top, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, decoupled=False,
-               maximize=False):
+def adam_step_(
+    p,
+    g,
+    m,
+    v,
+    top,
+    lr,
+    step,
+    beta1=0.9,
+    beta2=0.999,
+    eps=1e-8,
+    weight_decay=0.0,
+    decoupled=False,
+    maximize=False,
+):
     g = -g if maximize else g
     if decoupled:
         p = p * (1 - lr * weight_decay)
@@ -33,7 +57,19 @@ def adam_step_(p, g, m, v, top, lr, step, beta1=0.9, beta2=0.999, eps=1e-8, weig
 
 
 @meaning("rmsprop_step_", loose=16)
-def rmsprop_step_(p, g, square, mean, buf, lr, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, maximize=False):
+def rmsprop_step_(
+    p,
+    g,
+    square,
+    mean,
+    buf,
+    lr,
+    alpha=0.99,
+    eps=1e-8,
+    weight_decay=0.0,
+    momentum=0.0,
+    maximize=False,
+):
     g = (-g if maximize else g) + weight_decay * p
     square = alpha * square + (1 - alpha) * g * g
     v = square

@@ -69,8 +69,10 @@ def alias(x):
 
 @meaning("getitem_view", ulps=0)
 def getitem_view(x, spec):
-    key = [start if step == 0 else [start + step * i for i in range(size)]
-           for start, step, size in zip(spec[0:24:3], spec[1:24:3], spec[2:24:3])]
+    key = [
+        start if step == 0 else [start + step * i for i in range(size)]
+        for start, step, size in zip(spec[0:24:3], spec[1:24:3], spec[2:24:3])
+    ]
     for axis in reversed(range(x.ndim)):
         x = np.take(x, np.array(key[axis], int), axis)
     return x[None] if spec[24] else x

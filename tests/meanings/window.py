@@ -22,8 +22,10 @@ def taps(shape, kernel, out, stride, padding, dilation):
 
 def out_size(shape, kernel, stride, padding, dilation):
     """Sizes of a convolution's result."""
-    return tuple((s + 2 * p - d * (k - 1) - 1) // t + 1
-                 for s, k, t, p, d in zip(shape, kernel, stride, padding, dilation))
+    return tuple(
+        (s + 2 * p - d * (k - 1) - 1) // t + 1
+        for s, k, t, p, d in zip(shape, kernel, stride, padding, dilation)
+    )
 
 
 def groups_of(channels, groups):
@@ -70,7 +72,10 @@ def conv_grad_weight(u, x, size, stride=1, padding=0, dilation=1, groups=1):
 def conv_transpose(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     n = x.ndim - 2
     s, p, o, d = (each(v, n) for v in (stride, padding, output_padding, dilation))
-    size = [(x.shape[2 + i] - 1) * s[i] - 2 * p[i] + d[i] * (w.shape[2 + i] - 1) + o[i] + 1 for i in range(n)]
+    size = [
+        (x.shape[2 + i] - 1) * s[i] - 2 * p[i] + d[i] * (w.shape[2 + i] - 1) + o[i] + 1
+        for i in range(n)
+    ]
     y = conv_grad_input(x, w, tuple(size), stride, padding, dilation, groups)
     return y if bias is None else y + bias.reshape((-1,) + (1,) * n)
 
@@ -88,7 +93,9 @@ def pool_size(shape, kernel, stride, padding, dilation, ceil_mode):
 @meaning("max_pool", "max_pool1d", "max_pool2d", "max_pool3d", ulps=0)
 def max_pool(x, kernel_size, stride, padding=0, dilation=1, ceil_mode=False, nd=None):
     n = x.ndim - 2
-    kernel, stride, padding, dilation = (each(v, n) for v in (kernel_size, stride, padding, dilation))
+    kernel, stride, padding, dilation = (
+        each(v, n) for v in (kernel_size, stride, padding, dilation)
+    )
     out = pool_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
     y = np.full((*x.shape[:2], *out), -np.inf)
     where = np.full(y.shape, -1, "int64")
@@ -117,22 +124,45 @@ def averages(shape, out, kernel, stride, padding, include, divisor):
 
 
 @meaning("avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", loose=8)
-def avg_pool(x, kernel_size, stride, padding=0, ceil_mode=False, count_include_pad=True, divisor=None, nd=None):
+def avg_pool(
+    x,
+    kernel_size,
+    stride,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor=None,
+    nd=None,
+):
     n = x.ndim - 2
     kernel, stride, padding = (each(v, n) for v in (kernel_size, stride, padding))
     out = pool_size(x.shape[2:], kernel, stride, padding, (1,) * n, ceil_mode)
     y = np.zeros((*x.shape[:2], *out))
-    for o, places, count in averages(x.shape[2:], out, kernel, stride, padding, count_include_pad, divisor):
+    for o, places, count in averages(
+        x.shape[2:], out, kernel, stride, padding, count_include_pad, divisor
+    ):
         y[(..., *o)] = sum(x[(..., *at)] for at in places) / count
     return y
 
 
 @meaning("avg_pool_grad", loose=8)
-def avg_pool_grad(u, kernel_size, stride, size, padding=0, ceil_mode=False, count_include_pad=True, divisor=None, nd=None):
+def avg_pool_grad(
+    u,
+    kernel_size,
+    stride,
+    size,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor=None,
+    nd=None,
+):
     n = u.ndim - 2
     kernel, stride, padding = (each(v, n) for v in (kernel_size, stride, padding))
     y = np.zeros((*u.shape[:2], *size))
-    for o, places, count in averages(size, u.shape[2:], kernel, stride, padding, count_include_pad, divisor):
+    for o, places, count in averages(
+        size, u.shape[2:], kernel, stride, padding, count_include_pad, divisor
+    ):
         for at in places:
             y[(..., *at)] += u[(..., *o)] / count
     return y
@@ -146,7 +176,13 @@ def adaptive_windows(shape, out):
         yield o, list(box(starts, ends))
 
 
-@meaning("adaptive_avg_pool", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", loose=8)
+@meaning(
+    "adaptive_avg_pool",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    loose=8,
+)
 def adaptive_avg_pool(x, size, nd=None):
     y = np.zeros((*x.shape[:2], *size))
     for o, places in adaptive_windows(x.shape[2:], size):
@@ -154,7 +190,9 @@ def adaptive_avg_pool(x, size, nd=None):
     return y
 
 
-@meaning("adaptive_max_pool", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", ulps=0)
+@meaning(
+    "adaptive_max_pool", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", ulps=0
+)
 def adaptive_max_pool(x, size, nd=None):
     y = np.zeros((*x.shape[:2], *size))
     where = np.zeros(y.shape, "int64")

@@ -5,6 +5,7 @@ import warnings
 
 import mistakes
 import pytest
+
 import tinyfin as tf
 
 IDS = [f"{i}-{c[2][:40]}" for i, c in enumerate(mistakes.CASES)]
@@ -15,7 +16,13 @@ OWN = {
     "NotImplementedError": "PyTorch has complex numbers",
 }
 """Kinds of errors that need not be PyTorch's, and why."""
-TAKEN = {"m.add(1, 2)", "m.add(ones(2), 1, 2)", "m.manual_seed(1.5)", "ones(2).to(1.5)", "ones(2)[..., ...]"}
+TAKEN = {
+    "m.add(1, 2)",
+    "m.add(ones(2), 1, 2)",
+    "m.manual_seed(1.5)",
+    "ones(2).to(1.5)",
+    "ones(2)[..., ...]",
+}
 """Mistakes that PyTorch lets pass."""
 OTHER = {"m.tensor([1, None])": "RuntimeError there: a wrong type is a TypeError here"}
 """Calls whose exception is another one on purpose."""
@@ -30,7 +37,9 @@ def test_error(kind, begin, call):
     assert "\n" not in text.strip() and len(text) < 400, "one line that can be read"
 
 
-@pytest.mark.parametrize(("kind", "begin", "call"), [c for c in mistakes.CASES if c[0] not in OWN and c[2] not in OTHER])
+@pytest.mark.parametrize(
+    ("kind", "begin", "call"), [c for c in mistakes.CASES if c[0] not in OWN and c[2] not in OTHER]
+)
 def test_type_is_that_of_pytorch(kind, begin, call):
     torch = pytest.importorskip("torch")
     with warnings.catch_warnings():

@@ -4,8 +4,9 @@ import gradients
 import numpy as np
 import pytest
 import samples
-import tinyfin as tf
 from graded import CONSTANT, REFUSED, graded
+
+import tinyfin as tf
 from tinyfin.ops import table
 
 SUBJECTS = samples.subjects()
@@ -57,7 +58,8 @@ def test_recording_needs_a_reason(name):
         for y in samples.flat(SUBJECTS[name](*args, **kwargs)):
             assert not y.requires_grad and y.grad_fn is None
         args, kwargs = samples.mapped(
-            sample, lambda a: samples.tensor(a, "float64", requires_grad=a.dtype == np.float64))
+            sample, lambda a: samples.tensor(a, "float64", requires_grad=a.dtype == np.float64)
+        )
         for y in samples.flat(SUBJECTS[name](*args, **kwargs)):
             assert y.is_floating_point() or not y.requires_grad
         with tf.no_grad():
@@ -72,8 +74,14 @@ def test_inputs_are_left_alone(name):
     for sample in samples.samples_of(name):
         args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, samples.main_dtype(name)))
         written = set(row.mutates) if row is not None else set()
-        held = [t for i, a in enumerate(args) if row is None or i >= len(row.arg_names) or row.arg_names[i] not in written
-                for t in samples.flat(a)] + samples.flat(list(kwargs.values()))
+        held = [
+            t
+            for i, a in enumerate(args)
+            if row is None or i >= len(row.arg_names) or row.arg_names[i] not in written
+            for t in samples.flat(a)
+        ] + samples.flat(list(kwargs.values()))
         before = [(samples.bits(t), t._version) for t in held]
         SUBJECTS[name](*args, **kwargs)
-        assert [(samples.bits(t), t._version) for t in held] == before, f"{name}{sample} changed an input"
+        assert [(samples.bits(t), t._version) for t in held] == before, (
+            f"{name}{sample} changed an input"
+        )

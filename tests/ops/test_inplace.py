@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 import samples
+
 import tinyfin as tf
 from tinyfin.ops import table
 
 NOT_BUILT = {"digamma"}
 """Without a derivative: the error is tested in test_grads."""
 TWINS = [name for name, row in table.TABLE.items() if row.inplace]
-ALIASED = [n for n in TWINS if len(table.TABLE[n].arg_names) == 2 and table.TABLE[n].expr is not None]
+ALIASED = [
+    n for n in TWINS if len(table.TABLE[n].arg_names) == 2 and table.TABLE[n].expr is not None
+]
 RANK = {"bool": 0, "float16": 2, "bfloat16": 2, "float32": 2, "float64": 2}
 
 
@@ -17,7 +20,12 @@ def calls(name):
     """Samples whose first argument is a tensor, with a dtype that the subject takes."""
     for sample in samples.samples_of(name):
         if isinstance(sample.args[0], np.ndarray) and sample.args[0].dtype == np.float64:
-            for dtype in {samples.main_dtype(name), *samples.dtypes_of(name)} & {"float32", "int64", "bool", "uint8"}:
+            for dtype in {samples.main_dtype(name), *samples.dtypes_of(name)} & {
+                "float32",
+                "int64",
+                "bool",
+                "uint8",
+            }:
                 yield sample, dtype
 
 
@@ -51,7 +59,9 @@ def test_same_as_plain(name):
                 assert samples.bits(x) == samples.bits(want.to(x.dtype)), where
                 seen += 1
             else:
-                assert error is not None, f"{where}: {want.dtype} {tuple(want.shape)} was squeezed into it"
+                assert error is not None, (
+                    f"{where}: {want.dtype} {tuple(want.shape)} was squeezed into it"
+                )
                 assert str(error).startswith(f"{name}_: "), error
                 assert samples.bits(x) == samples.bits(args[0]), f"{where}: refused, but written"
     assert seen, f"no sample of {name} can be computed in place"
@@ -98,7 +108,9 @@ def recorded(name, sample, inplace):
         table.OPS[name + "_"](y, *args[1:], **kwargs)
     else:
         y = table.OPS[name](*args, **kwargs)
-    weights = samples.tensor(np.cos(np.arange(y.numel(), dtype="float64")).reshape(tuple(y.shape)), "float64")
+    weights = samples.tensor(
+        np.cos(np.arange(y.numel(), dtype="float64")).reshape(tuple(y.shape)), "float64"
+    )
     if y.requires_grad:
         (y * weights).sum().backward()
     return y, [t.grad for t in leaves if t.requires_grad]
@@ -122,7 +134,13 @@ def test_gradients(name):
         assert samples.bits(written) == samples.bits(plain)
         for a, b in zip(got, want):
             a = None if a is None else samples.array(a)
-            b = np.zeros(a.shape) if b is None and a is not None else None if b is None else samples.array(b)
+            b = (
+                np.zeros(a.shape)
+                if b is None and a is not None
+                else None
+                if b is None
+                else samples.array(b)
+            )
             if a is not None or b is not None:
                 a = np.zeros(b.shape) if a is None else a
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=f"{name}_{sample}")
@@ -135,7 +153,9 @@ def test_refusals(name):
     args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, samples.main_dtype(name)))
     x, rest = args[0], args[1:]
     twin = table.OPS[name + "_"]
-    shared = x.narrow(0, 0, 1).expand(x.shape) if x.shape[0] > 1 else x.unsqueeze(0).expand(2, *x.shape)
+    shared = (
+        x.narrow(0, 0, 1).expand(x.shape) if x.shape[0] > 1 else x.unsqueeze(0).expand(2, *x.shape)
+    )
     frozen = x.numpy().copy()
     frozen.flags.writeable = False
     targets = {"share memory": shared, "read-only": tf.from_numpy(frozen)}
@@ -155,9 +175,13 @@ def test_aliases(name):
     dtype = samples.main_dtype(name)
     start = np.resize(np.abs(np.concatenate([np.ravel(first), np.ravel(second)])) + 0.5, (5, 5))
     pairs = {
-        "itself": lambda t: (t, t), "shifted": lambda t: (t[1:], t[:-1]), "back": lambda t: (t[:-1], t[1:]),
-        "transposed": lambda t: (t, t.t()), "reversed": lambda t: (t, t.flip((0, 1))),
-        "row": lambda t: (t, t[2]), "expanded": lambda t: (t, t[:, 1:2]),
+        "itself": lambda t: (t, t),
+        "shifted": lambda t: (t[1:], t[:-1]),
+        "back": lambda t: (t[:-1], t[1:]),
+        "transposed": lambda t: (t, t.t()),
+        "reversed": lambda t: (t, t.flip((0, 1))),
+        "row": lambda t: (t, t[2]),
+        "expanded": lambda t: (t, t[:, 1:2]),
     }
     for label, pick in pairs.items():
         t = samples.tensor(np.rint(start) if dtype == "int64" else start, dtype)

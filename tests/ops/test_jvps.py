@@ -4,8 +4,9 @@ import gradients
 import numpy as np
 import pytest
 import samples
-import tinyfin as tf
 from graded import CONSTANT, REFUSED, graded
+
+import tinyfin as tf
 
 SUBJECTS = samples.subjects()
 
@@ -28,7 +29,10 @@ def forward_problem(fn, sample, rng):
         return None
     direction = [np.asarray(rng.standard_normal(v.shape)) for v in values]
     got = tangent(problem, values, direction)
-    ends = [problem.numbers([v + s * d for v, d in zip(values, direction)]) for s in (gradients.STEP, -gradients.STEP)]
+    ends = [
+        problem.numbers([v + s * d for v, d in zip(values, direction)])
+        for s in (gradients.STEP, -gradients.STEP)
+    ]
     want = [(a - b) / (2 * gradients.STEP) for a, b in zip(*ends)]
     blind = getattr(getattr(fn, "row", None), "blind", False)
     wrong = gradients.disagreement(got[: 1 if blind else None], want, "tangent")
@@ -86,7 +90,9 @@ def scalar(problem, weights):
 def products(problem, values, weights, direction, how):
     """Hessian-vector products as arrays."""
     f = scalar(problem, weights)
-    return gradients.arrays_of(how(f, problem.tensors(values), problem.tensors(direction, False)), values)
+    return gradients.arrays_of(
+        how(f, problem.tensors(values), problem.tensors(direction, False)), values
+    )
 
 
 def twice_reverse(f, leaves, moves):
@@ -101,5 +107,7 @@ def twice_reverse(f, leaves, moves):
 def forward_reverse(f, leaves, moves):
     """The tangent of the gradient."""
     places = tuple(range(len(leaves)))
-    _, tangents = tf.func.jvp(tf.func.grad(f, argnums=places), tuple(t.detach() for t in leaves), tuple(moves))
+    _, tangents = tf.func.jvp(
+        tf.func.grad(f, argnums=places), tuple(t.detach() for t in leaves), tuple(moves)
+    )
     return tangents

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import samples
+
 import tinyfin as tf
 from tinyfin.ops import table
 
@@ -36,7 +37,9 @@ def test_layouts(name):
             got = call(name, sample, dtype, lambda k, t, c=change: c(t))
             assert got == want, f"{name}{sample} {label}"
         for one in range(count if count > 1 else 0):
-            got = call(name, sample, dtype, lambda k, t, one=one: samples.gapped(t) if k == one else t)
+            got = call(
+                name, sample, dtype, lambda k, t, one=one: samples.gapped(t) if k == one else t
+            )
             assert got == want, f"{name}{sample} gapped argument {one}"
 
 
@@ -55,7 +58,10 @@ def test_expanded(name):
     if row is not None and row.mutates:
         pytest.skip("it writes: views whose elements share memory are refused, see test_inplace")
     for sample in samples.samples_of(name):
-        every = [stretched(a) if a.dtype == np.float64 else (a, lambda t: t) for a in samples.arrays(sample)]
+        every = [
+            stretched(a) if a.dtype == np.float64 else (a, lambda t: t)
+            for a in samples.arrays(sample)
+        ]
         dense = [samples.tensor(a, dtype) for a, _ in every]
         views = [fn(t) for t, (_, fn) in zip(dense, every)]
         want = result_bits(name, *samples.with_arrays(sample, dense))
@@ -66,7 +72,9 @@ def test_expanded(name):
 def test_writes_stay_inside(name):
     """What lies between the elements of a written view is not touched."""
     for sample in samples.samples_of(name):
-        args, kwargs = samples.mapped(sample, lambda a: samples.gapped(samples.tensor(a, samples.main_dtype(name))))
+        args, kwargs = samples.mapped(
+            sample, lambda a: samples.gapped(samples.tensor(a, samples.main_dtype(name)))
+        )
         holes = []
         for t in samples.flat(args):
             whole = tf.as_strided(t, (t.storage_elements(),), (1,), 0)
@@ -76,4 +84,6 @@ def test_writes_stay_inside(name):
             holes.append((whole, keep, samples.bits(tf.where(keep, whole, 0))))
         SUBJECTS[name](*args, **kwargs)
         for whole, keep, before in holes:
-            assert samples.bits(tf.where(keep, whole, 0)) == before, f"{name}{sample} wrote outside its view"
+            assert samples.bits(tf.where(keep, whole, 0)) == before, (
+                f"{name}{sample} wrote outside its view"
+            )

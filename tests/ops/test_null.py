@@ -2,6 +2,7 @@
 
 import pytest
 import samples
+
 import tinyfin as tf
 
 SUBJECTS = samples.subjects()
@@ -24,7 +25,9 @@ def test_shapes(name):
         want = samples.flat(SUBJECTS[name](*args, **kwargs))
         args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, dtype).to("null"))
         got = samples.flat(SUBJECTS[name](*args, **kwargs))
-        assert [(t.shape, t.dtype) for t in got] == [(t.shape, t.dtype) for t in want], f"{name}{sample}"
+        assert [(t.shape, t.dtype) for t in got] == [(t.shape, t.dtype) for t in want], (
+            f"{name}{sample}"
+        )
         assert all(t.device.type == "null" for t in got), f"{name}{sample}"
 
 
@@ -37,8 +40,17 @@ def test_no_memory_is_taken():
     assert tf.memory_stats()["live"] == before
 
 
-@pytest.mark.parametrize("read", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: x.to("cpu"),
-                                  lambda x: bool(x), lambda x: x.cpu()])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.item(),
+        lambda x: x.tolist(),
+        lambda x: x.numpy(),
+        lambda x: x.to("cpu"),
+        lambda x: bool(x),
+        lambda x: x.cpu(),
+    ],
+)
 def test_reading_is_an_error(read):
     with pytest.raises((RuntimeError, TypeError), match="null"):
         read(tf.ones((), device="null"))

@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pytest
 import samples
+
 import tinyfin as tf
 from tinyfin.ops import table
 
@@ -18,8 +19,15 @@ SUBJECTS = samples.subjects()
 oracle.load()
 PUBLIC = [n for n in SUBJECTS if peer.counterpart(n) is not None]
 HALF = ("float16", "bfloat16")
-ABSENT = ("not implemented for", "does not support bool", "must be Tensor, not float", "must be Tensor, not int",
-          "not differentiable with respect to", "derivative for", "invalid gradient")
+ABSENT = (
+    "not implemented for",
+    "does not support bool",
+    "must be Tensor, not float",
+    "must be Tensor, not int",
+    "not differentiable with respect to",
+    "derivative for",
+    "invalid gradient",
+)
 """What PyTorch says where it has no kernel for a dtype, takes no number, or lacks a derivative that we have."""
 NOT_BUILT = {"digamma"}
 """Without a derivative here; test_grads sees to it that they say so."""
@@ -69,7 +77,9 @@ def test_values(name):
     wrong = []
     for sample in (s for s in samples.samples_of(name) if s.torch):
         for dtype in samples.dtypes_of(name):
-            if sample.only is not None and not any(dtype in samples.LETTERS[c] for c in sample.only):
+            if sample.only is not None and not any(
+                dtype in samples.LETTERS[c] for c in sample.only
+            ):
                 continue
             want, _ = theirs(name, sample, dtype)
             if want is None:
@@ -77,7 +87,9 @@ def test_values(name):
             args, kwargs = samples.mapped(sample, lambda a, d=dtype: samples.tensor(a, d))
             got = SUBJECTS[name](*args, **kwargs)
             ours, others = samples.flat(got), peer.flat(want)
-            if len(ours) != len(others) or (not ours and got != want and not isinstance(want, torch.dtype)):
+            if len(ours) != len(others) or (
+                not ours and got != want and not isinstance(want, torch.dtype)
+            ):
                 wrong.append(f"{name}{sample} {dtype}: {got!r}, PyTorch has {want!r}")
             for i, (a, b) in enumerate(zip(ours, others)):
                 text = difference(name, a, b)
@@ -125,13 +137,18 @@ def test_gradients(name):
         for i, (a, b) in enumerate(zip(ours, others)):
             zero = np.zeros(tuple(leaves[i].shape))
             a, b = zero if a is None else samples.array(a), zero if b is None else peer.array(b)
-            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7, err_msg=f"{name}{sample} argument {i}")
+            np.testing.assert_allclose(
+                a, b, rtol=1e-7, atol=1e-7, err_msg=f"{name}{sample} argument {i}"
+            )
 
 
 # ---- promotion, exhaustively
 
-BINARY = [n for n, row in table.TABLE.items()
-          if row.expr is not None and len(row.arg_names) == 2 and (row.function or row.method)]
+BINARY = [
+    n
+    for n, row in table.TABLE.items()
+    if row.expr is not None and len(row.arg_names) == 2 and (row.function or row.method)
+]
 KINDS = {"tensor": (3,), "number of a tensor": ()}
 SCALARS = (True, 3, 2.5)
 
@@ -146,7 +163,9 @@ def outcome(call):
 
 def pair(module, name, *sides):
     """The dtype of a binary operation; sides are (shape, dtype name) or numbers."""
-    args = [module.ones(s[0], dtype=getattr(module, s[1])) if isinstance(s, tuple) else s for s in sides]
+    args = [
+        module.ones(s[0], dtype=getattr(module, s[1])) if isinstance(s, tuple) else s for s in sides
+    ]
     home = module if hasattr(module, name) else module.Tensor
     return str(getattr(home, name)(*args).dtype).split(".")[-1]
 
@@ -164,21 +183,39 @@ def test_promotion(name):
 
 WITHOUT = {("square", "bool"), ("pow", "bool")}
 """Results that PyTorch has and we refuse: squares and powers of truth values."""
-OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "lt", "and_", "or_", "xor"]
+OPERATORS = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "eq",
+    "lt",
+    "and_",
+    "or_",
+    "xor",
+]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_with_numbers(name):
     """A number on either side of an operator, for every dtype, with 0-d tensors too."""
     fn, wrong = getattr(operator, name), []
-    for shape, dtype, number, left in itertools.product(KINDS.values(), samples.ALL, SCALARS, (True, False)):
+    for shape, dtype, number, left in itertools.product(
+        KINDS.values(), samples.ALL, SCALARS, (True, False)
+    ):
+
         def run(m, shape=shape, dtype=dtype, number=number, left=left):
             t = m.ones(shape, dtype=getattr(m, dtype))
             return str((fn(t, number) if left else fn(number, t)).dtype).split(".")[-1]
 
         ours, want = outcome(lambda: run(tf)), outcome(lambda: run(torch))
         if want not in (ours, "refused") and (name, dtype) not in WITHOUT:
-            wrong.append(f"{name} {shape} {dtype} {number!r} {'left' if left else 'right'}: {ours}, PyTorch {want}")
+            wrong.append(
+                f"{name} {shape} {dtype} {number!r} {'left' if left else 'right'}: {ours}, PyTorch {want}"
+            )
     assert not wrong, "\n".join(wrong[:15])
 
 
@@ -205,7 +242,9 @@ def test_unary_results():
         fn = peer.counterpart(name)
         for dtype in samples.ALL:
             ours = outcome(lambda: table.OPS[name](tf.ones(2, dtype=getattr(tf, dtype))).dtype.name)
-            want = outcome(lambda: peer.name_of(fn(torch.ones(2, dtype=getattr(torch, dtype))).dtype))
+            want = outcome(
+                lambda: peer.name_of(fn(torch.ones(2, dtype=getattr(torch, dtype))).dtype)
+            )
             if want not in (ours, "refused") and (name, dtype) not in WITHOUT:
                 wrong.append(f"{name}({dtype}) gives {ours}, PyTorch {want}")
     assert not wrong, "\n".join(wrong)

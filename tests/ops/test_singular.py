@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 F = tf.nn.functional
@@ -20,7 +21,9 @@ def grads(fn, *data, weights=None, dtype="float32"):
 
 def same(got, want):
     """Equal numbers, NaN with NaN."""
-    np.testing.assert_allclose(np.array(got, "float64"), np.array(want, "float64"), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        np.array(got, "float64"), np.array(want, "float64"), rtol=1e-6, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -33,13 +36,27 @@ def test_norm_at_zero(p, dtype):
 
 
 def test_norm_elsewhere_is_unchanged():
-    same(grads(lambda x: tf.linalg.vector_norm(x, dim=1), [[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])[0],
-         [[0.6, 0.8], [0, 0], [0, -1]])
-    same(grads(lambda x: x.norm(dim=0, keepdim=True), [[3.0, 0.0], [4.0, 0.0]])[0], [[0.6, 0], [0.8, 0]])
+    same(
+        grads(lambda x: tf.linalg.vector_norm(x, dim=1), [[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])[0],
+        [[0.6, 0.8], [0, 0], [0, -1]],
+    )
+    same(
+        grads(lambda x: x.norm(dim=0, keepdim=True), [[3.0, 0.0], [4.0, 0.0]])[0],
+        [[0.6, 0], [0.8, 0]],
+    )
 
 
-PRODUCTS = [([2, 5, 4], [20, 8, 10]), ([4, 0, 7], [0, 28, 0]), ([0, 6, 0], [0, 0, 0]), ([5, 0], [0, 5]), ([0], [1]),
-            ([3], [1]), ([0, 0, 0, 0], [0, 0, 0, 0]), ([-1, 0, -2, 3], [0, 6, 0, 0]), ([1e-30, 1e30, 0], [0, 0, 1])]
+PRODUCTS = [
+    ([2, 5, 4], [20, 8, 10]),
+    ([4, 0, 7], [0, 28, 0]),
+    ([0, 6, 0], [0, 0, 0]),
+    ([5, 0], [0, 5]),
+    ([0], [1]),
+    ([3], [1]),
+    ([0, 0, 0, 0], [0, 0, 0, 0]),
+    ([-1, 0, -2, 3], [0, 6, 0, 0]),
+    ([1e-30, 1e30, 0], [0, 0, 1]),
+]
 
 
 @pytest.mark.parametrize(("data", "want"), PRODUCTS)
@@ -58,12 +75,19 @@ def test_prod_with_zeros(data, want):
 
 
 def test_prod_by_rows_of_a_matrix():
-    same(grads(lambda x: x.prod(1), [[1, 2, 0], [3, 0, 0], [2, 2, 2]])[0], [[0, 0, 2], [0, 0, 0], [4, 4, 4]])
+    same(
+        grads(lambda x: x.prod(1), [[1, 2, 0], [3, 0, 0], [2, 2, 2]])[0],
+        [[0, 0, 2], [0, 0, 0], [4, 4, 4]],
+    )
     same(grads(lambda x: x.prod((0, 1)), [[1, 2], [0, 4]])[0], [[0, 0], [8, 0]])
 
 
-TIES = [("maximum", [1, 2, 5], [1, 3, 4], [0.5, 0, 1], [0.5, 1, 0]), ("minimum", [1, 2, 5], [1, 3, 4], [0.5, 1, 0], [0.5, 0, 1]),
-        ("fmax", [1, 2, NAN], [1, 3, 4], [1, 0, 0], [0, 1, 1]), ("fmin", [1, 2, NAN], [1, 3, 4], [1, 1, 0], [0, 0, 1])]
+TIES = [
+    ("maximum", [1, 2, 5], [1, 3, 4], [0.5, 0, 1], [0.5, 1, 0]),
+    ("minimum", [1, 2, 5], [1, 3, 4], [0.5, 1, 0], [0.5, 0, 1]),
+    ("fmax", [1, 2, NAN], [1, 3, 4], [1, 0, 0], [0, 1, 1]),
+    ("fmin", [1, 2, NAN], [1, 3, 4], [1, 1, 0], [0, 0, 1]),
+]
 
 
 @pytest.mark.parametrize(("name", "a", "b", "ga", "gb"), TIES)
@@ -72,8 +96,10 @@ def test_ties_of_two(name, a, b, ga, gb):
 
 
 def test_ties_share_evenly():
-    same(grads(lambda x: tf.amax(x, 1), [[2, 2, 1], [0, 3, 3], [5, 5, 5]])[0],
-         [[0.5, 0.5, 0], [0, 0.5, 0.5], [1 / 3] * 3])
+    same(
+        grads(lambda x: tf.amax(x, 1), [[2, 2, 1], [0, 3, 3], [5, 5, 5]])[0],
+        [[0.5, 0.5, 0], [0, 0.5, 0.5], [1 / 3] * 3],
+    )
     same(grads(lambda x: tf.amin(x, (0, 1)), [[2, 1], [1, 4]])[0], [[0, 0.5], [0.5, 0]])
     same(grads(lambda x: x.max(), [2, 2, 1])[0], [0.5, 0.5, 0])
     same(grads(lambda x: x.min(), [2, 1, 1])[0], [0, 0.5, 0.5])
@@ -98,25 +124,58 @@ def test_clamp_at_and_beyond_its_bounds():
         same(tf.maximum(tf.tensor(big), tf.tensor(bound)).tolist(), np.maximum(big, bound))
 
 
-@pytest.mark.parametrize(("name", "x", "want"), [
-    ("relu", [-1, 0, 1], [0, 0, 1]), ("abs", [-2, 0, 3], [-1, 0, 1]), ("sign", [-2, 0, 3], [0, 0, 0]),
-    ("sqrt", [0, 4], [INF, 0.25]), ("rsqrt", [0.25], [-4]), ("log", [0, 1], [INF, 1]), ("reciprocal", [0.5], [-4]),
-    ("sigmoid", [-1000, 1000], [0, 0]), ("tanh", [-1000, 1000], [0, 0]), ("exp", [-1000], [0]), ("floor", [0.5], [0]),
-    ("square", [0], [0]), ("log1p", [0], [1]), ("erf", [0, 100], [2 / math.sqrt(math.pi), 0])])
+@pytest.mark.parametrize(
+    ("name", "x", "want"),
+    [
+        ("relu", [-1, 0, 1], [0, 0, 1]),
+        ("abs", [-2, 0, 3], [-1, 0, 1]),
+        ("sign", [-2, 0, 3], [0, 0, 0]),
+        ("sqrt", [0, 4], [INF, 0.25]),
+        ("rsqrt", [0.25], [-4]),
+        ("log", [0, 1], [INF, 1]),
+        ("reciprocal", [0.5], [-4]),
+        ("sigmoid", [-1000, 1000], [0, 0]),
+        ("tanh", [-1000, 1000], [0, 0]),
+        ("exp", [-1000], [0]),
+        ("floor", [0.5], [0]),
+        ("square", [0], [0]),
+        ("log1p", [0], [1]),
+        ("erf", [0, 100], [2 / math.sqrt(math.pi), 0]),
+    ],
+)
 def test_elementary_at_the_edge(name, x, want):
     same(grads(getattr(tf, name), x)[0], want)
 
 
-@pytest.mark.parametrize(("name", "x", "want"), [
-    ("relu6", [-1, 0, 3, 6, 7], [0, 0, 1, 0, 0]), ("hardtanh", [-1, 0, 1], [0, 1, 0]), ("leaky_relu", [-1, 0, 1], [0.01, 0.01, 1]),
-    ("elu", [-1000, 0, 1], [0, 1, 1]), ("softplus", [-1000, 1000], [0, 1]), ("silu", [-1000, 0, 1000], [0, 0.5, 1]),
-    ("gelu", [-1000, 0, 1000], [0, 0.5, 1]), ("logsigmoid", [-1000, 0, 1000], [1, 0.5, 0]), ("mish", [-1000, 1000], [0, 1]),
-    ("hardswish", [-4, 0, 4], [0, 0.5, 1]), ("hardsigmoid", [-4, 0, 4], [0, 1 / 6, 0])])
+@pytest.mark.parametrize(
+    ("name", "x", "want"),
+    [
+        ("relu6", [-1, 0, 3, 6, 7], [0, 0, 1, 0, 0]),
+        ("hardtanh", [-1, 0, 1], [0, 1, 0]),
+        ("leaky_relu", [-1, 0, 1], [0.01, 0.01, 1]),
+        ("elu", [-1000, 0, 1], [0, 1, 1]),
+        ("softplus", [-1000, 1000], [0, 1]),
+        ("silu", [-1000, 0, 1000], [0, 0.5, 1]),
+        ("gelu", [-1000, 0, 1000], [0, 0.5, 1]),
+        ("logsigmoid", [-1000, 0, 1000], [1, 0.5, 0]),
+        ("mish", [-1000, 1000], [0, 1]),
+        ("hardswish", [-4, 0, 4], [0, 0.5, 1]),
+        ("hardsigmoid", [-4, 0, 4], [0, 1 / 6, 0]),
+    ],
+)
 def test_activations_at_the_edge(name, x, want):
     same(grads(getattr(F, name), x)[0], want)
 
 
-POWERS = [(0.0, 2.0, 0.0), (0.0, 1.0, 1.0), (0.0, 0.0, 0.0), (2.0, 0.0, 0.0), (-2.0, 3.0, 12.0), (0.0, 0.5, INF), (-1.0, 2.0, -2.0)]
+POWERS = [
+    (0.0, 2.0, 0.0),
+    (0.0, 1.0, 1.0),
+    (0.0, 0.0, 0.0),
+    (2.0, 0.0, 0.0),
+    (-2.0, 3.0, 12.0),
+    (0.0, 0.5, INF),
+    (-1.0, 2.0, -2.0),
+]
 
 
 @pytest.mark.parametrize(("a", "b", "want"), POWERS)
@@ -141,7 +200,9 @@ def test_selection_masks_bad_cotangents():
     index = tf.tensor([2, 0])
     same(grads(lambda x: x[index], [1, 2, 3], weights=[INF, 4])[0], [4, 0, INF])
     same(grads(lambda x: x[1:], [1, 2, 3], weights=[INF, 4])[0], [0, INF, 4])
-    same(grads(lambda x: x.tril(), [[1, 2], [3, 4]], weights=[[1, NAN], [2, 3]])[0], [[1, 0], [2, 3]])
+    same(
+        grads(lambda x: x.tril(), [[1, 2], [3, 4]], weights=[[1, NAN], [2, 3]])[0], [[1, 0], [2, 3]]
+    )
     same(grads(lambda x: F.pad(x, (1, 1)), [1, 2], weights=[NAN, 1, 2, NAN])[0], [1, 2])
 
 
@@ -149,12 +210,25 @@ def test_repeated_indices_add_up():
     weights = [1, 2, 4, 8]
     want = [11, 0, 4]
     i = tf.tensor([0, 0, 2, 0])
-    for pick in (lambda x: x[i], lambda x: x[[0, 0, 2, 0]], lambda x: tf.index_select(x, 0, i), lambda x: tf.gather(x, 0, i),
-                 lambda x: tf.take(x, i), lambda x: x[i - 3], lambda x: F.embedding(i, x[:, None])[:, 0]):
+    for pick in (
+        lambda x: x[i],
+        lambda x: x[[0, 0, 2, 0]],
+        lambda x: tf.index_select(x, 0, i),
+        lambda x: tf.gather(x, 0, i),
+        lambda x: tf.take(x, i),
+        lambda x: x[i - 3],
+        lambda x: F.embedding(i, x[:, None])[:, 0],
+    ):
         same(grads(pick, [10, 20, 30], weights=weights)[0], want)
     m = tf.tensor([[0, 1], [1, 1]])
-    same(grads(lambda x: x[m], np.zeros((3, 2)), weights=np.ones((2, 2, 2)))[0], [[1, 1], [3, 3], [0, 0]])
-    same(grads(lambda x: x[m, 1], np.zeros((3, 2)), weights=[[1, 2], [4, 8]])[0], [[0, 1], [0, 14], [0, 0]])
+    same(
+        grads(lambda x: x[m], np.zeros((3, 2)), weights=np.ones((2, 2, 2)))[0],
+        [[1, 1], [3, 3], [0, 0]],
+    )
+    same(
+        grads(lambda x: x[m, 1], np.zeros((3, 2)), weights=[[1, 2], [4, 8]])[0],
+        [[0, 1], [0, 14], [0, 0]],
+    )
     same(grads(lambda x: tf.gather(x, 1, tf.tensor([[1, 1, 0]])), [[1, 2]])[0], [[1, 2]])
     same(grads(lambda x: x.expand(3, 2), [1, 2], weights=[[1, 2], [3, 4], [5, 6]])[0], [9, 12])
     same(grads(lambda x: x.unfold(0, 2, 1), [1, 2, 3], weights=[[1, 2], [4, 8]])[0], [1, 6, 8])
@@ -163,8 +237,14 @@ def test_repeated_indices_add_up():
 
 def test_embedding_padding_row_gets_nothing():
     i = tf.tensor([0, 2, 2, 1])
-    same(grads(lambda w: F.embedding(i, w, padding_idx=2), np.ones((3, 2)))[0], [[1, 1], [1, 1], [0, 0]])
-    same(grads(lambda w: F.embedding(i, w, padding_idx=-1), np.ones((3, 2)))[0], [[1, 1], [1, 1], [0, 0]])
+    same(
+        grads(lambda w: F.embedding(i, w, padding_idx=2), np.ones((3, 2)))[0],
+        [[1, 1], [1, 1], [0, 0]],
+    )
+    same(
+        grads(lambda w: F.embedding(i, w, padding_idx=-1), np.ones((3, 2)))[0],
+        [[1, 1], [1, 1], [0, 0]],
+    )
 
 
 def test_infinite_logits():
@@ -205,16 +285,26 @@ def test_spread_of_equal_numbers():
 
 def test_bce_saturates():
     """Logarithms are held at -100, gradients stay finite."""
-    y = F.binary_cross_entropy(tf.tensor([0.0, 1.0, 0.0, 1.0]), tf.tensor([0.0, 1.0, 1.0, 0.0]), reduction="none")
+    y = F.binary_cross_entropy(
+        tf.tensor([0.0, 1.0, 0.0, 1.0]), tf.tensor([0.0, 1.0, 1.0, 0.0]), reduction="none"
+    )
     same(y.tolist(), [0, 0, 100, 100])
     g = grads(lambda x: F.binary_cross_entropy(x, tf.tensor([1.0, 0.0])), [0.0, 1.0])[0]
     assert np.isfinite(g).all()
-    g = grads(lambda x: F.binary_cross_entropy_with_logits(x, tf.tensor([1.0, 0.0])), [-1e4, 1e4])[0]
+    g = grads(lambda x: F.binary_cross_entropy_with_logits(x, tf.tensor([1.0, 0.0])), [-1e4, 1e4])[
+        0
+    ]
     same(g, [-0.5, 0.5])
 
 
 def test_atan2_and_hypot_around_the_origin():
     same(grads(tf.atan2, [1.0], [0.0]), [[0], [-1]])
     same(grads(tf.hypot, [3.0], [4.0]), [[0.6], [0.8]])
-    same(tf.atan2(tf.tensor([0.0, -0.0, 0.0]), tf.tensor([-1.0, -1.0, 1.0])).tolist(), [math.pi, -math.pi, 0])
-    same(tf.hypot(tf.tensor([1e30, 3e-30]), tf.tensor([1e30, 4e-30])).tolist(), [math.hypot(1e30, 1e30), 5e-30])
+    same(
+        tf.atan2(tf.tensor([0.0, -0.0, 0.0]), tf.tensor([-1.0, -1.0, 1.0])).tolist(),
+        [math.pi, -math.pi, 0],
+    )
+    same(
+        tf.hypot(tf.tensor([1e30, 3e-30]), tf.tensor([1e30, 4e-30])).tolist(),
+        [math.hypot(1e30, 1e30), 5e-30],
+    )

@@ -4,6 +4,7 @@ import numpy as np
 import oracle
 import pytest
 import samples
+
 import tinyfin as tf
 from tinyfin.ops import table
 
@@ -55,7 +56,9 @@ def test_values(name, device):
     for sample in samples.samples_of(name):
         for dtype in samples.dtypes_of(name):
             if applies(sample, dtype):
-                wrong += [f"{name}{sample} {dtype}: {c}" for c in complaints(name, sample, dtype, device)]
+                wrong += [
+                    f"{name}{sample} {dtype}: {c}" for c in complaints(name, sample, dtype, device)
+                ]
     assert not wrong, "\n" + "\n".join(wrong[:12])
 
 

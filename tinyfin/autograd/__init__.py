@@ -1,15 +1,37 @@
 """Automatic differentiation: the public names, which load what they need on first use."""
 
 _HOME = {
-    "backward": "reverse", "grad": "reverse",
-    "no_grad": "modes", "enable_grad": "modes", "set_grad_enabled": "modes", "inference_mode": "modes",
-    "detect_anomaly": "modes", "set_detect_anomaly": "modes", "detect_nonfinite": "modes",
-    "is_grad_enabled": "modes", "is_inference_mode_enabled": "modes",
-    "Function": "function", "FunctionCtx": "function", "once_differentiable": "function",
-    "custom_vjp": "custom", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
+    "backward": "reverse",
+    "grad": "reverse",
+    "no_grad": "modes",
+    "enable_grad": "modes",
+    "set_grad_enabled": "modes",
+    "inference_mode": "modes",
+    "detect_anomaly": "modes",
+    "set_detect_anomaly": "modes",
+    "detect_nonfinite": "modes",
+    "is_grad_enabled": "modes",
+    "is_inference_mode_enabled": "modes",
+    "Function": "function",
+    "FunctionCtx": "function",
+    "once_differentiable": "function",
+    "custom_vjp": "custom",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+    "GradcheckError": "gradcheck",
     "NonFiniteError": "check",
 }
-_MODULES = {"reverse", "modes", "function", "forward_ad", "functional", "graph", "checkpoint", "views", "engine"}
+_MODULES = {
+    "reverse",
+    "modes",
+    "function",
+    "forward_ad",
+    "functional",
+    "graph",
+    "checkpoint",
+    "views",
+    "engine",
+}
 
 __all__ = sorted(set(_HOME) | _MODULES)
 
@@ -19,7 +41,7 @@ def __getattr__(name: str) -> object:
 
     if name in _HOME:
         value = getattr(import_module(f"tinyfin.autograd.{_HOME[name]}"), name)
-        globals()[name] = value       # a module of the same name would stand here otherwise
+        globals()[name] = value  # a module of the same name would stand here otherwise
         return value
     if name in _MODULES:
         return import_module(f"tinyfin.autograd.{name}")

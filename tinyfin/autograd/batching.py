@@ -32,6 +32,7 @@ def rule_of(level: Level, op, args: tuple, attrs: tuple):
 
 # ---- families
 
+
 def elementwise(level: Level, op, args: tuple, attrs: tuple):
     """Samples broadcast as they would alone, and promote as they would alone."""
     values = aligned(level, args)
@@ -56,8 +57,13 @@ def demoted(level: Level, op, args: tuple, values: tuple) -> tuple:
             common = a.dtype if common is None else promote_types(common, a.dtype)
     out = list(values)
     for i, a in enumerate(args):
-        if i >= first and common is not None and entry_at(a, level) and a.ndim == 0 and \
-                rank_of(a.dtype) <= rank_of(common):
+        if (
+            i >= first
+            and common is not None
+            and entry_at(a, level)
+            and a.ndim == 0
+            and rank_of(a.dtype) <= rank_of(common)
+        ):
             out[i] = values[i].to(common)
     return tuple(out)
 
@@ -77,7 +83,8 @@ def shifted(op, args: tuple, attrs: tuple) -> tuple:
 
 
 def along_axes(level: Level, op, args: tuple, attrs: tuple):
-    """Reductions, scans, sorts: axes move up by one; samples without dimensions get one for the while."""
+    """Reductions, scans, sorts: axes move up by one; samples without dimensions get one for the
+    while."""
     flat = next(a.ndim for a in args if isinstance(a, Tensor)) == 0
     values = tuple(front(level, a, True) for a in args)
     if flat:
@@ -128,6 +135,7 @@ def cat(level: Level, op, args: tuple, attrs: tuple):
 
 
 # ---- views
+
 
 def reshape(level: Level, op, args: tuple, attrs: tuple):
     """The batch stays in front of the new shape."""
@@ -189,7 +197,9 @@ def diagonal(level: Level, op, args: tuple, attrs: tuple):
 def unreduce(level: Level, op, args: tuple, attrs: tuple):
     """Reduced axes move up by one."""
     shape, dims, keepdim = attrs
-    return op.run_with((front(level, args[0]),), ((level.size, *shape), tuple(d + 1 for d in dims), keepdim))
+    return op.run_with(
+        (front(level, args[0]),), ((level.size, *shape), tuple(d + 1 for d in dims), keepdim)
+    )
 
 
 def as_strided(level: Level, op, args: tuple, attrs: tuple):
@@ -197,10 +207,13 @@ def as_strided(level: Level, op, args: tuple, attrs: tuple):
     value = front(level, args[0])
     size, stride, offset, base_stride, base_offset = attrs
     step = value.stride(0)
-    return op.run_with((value,), ((level.size, *size), (step, *stride), offset, (step, *base_stride), base_offset))
+    return op.run_with(
+        (value,), ((level.size, *size), (step, *stride), offset, (step, *base_stride), base_offset)
+    )
 
 
 # ---- products
+
 
 def matmul(level: Level, op, args: tuple, attrs: tuple):
     """Vectors become matrices of one row or column, leading axes broadcast."""
@@ -235,13 +248,15 @@ def linear(level: Level, op, args: tuple, attrs: tuple):
 def folded(value: Tensor, k: int) -> Tensor:
     """The batch joined with the axis k behind it: (B, n, ...) to (B n, ...) where k is 0."""
     value = moved(value, 0, k)
-    return F.reshape(value, (*value.shape[:k], value.shape[k] * value.shape[k + 1], *value.shape[k + 2:]))
+    return F.reshape(
+        value, (*value.shape[:k], value.shape[k] * value.shape[k + 1], *value.shape[k + 2 :])
+    )
 
 
 def unfolded(value: Tensor, k: int, size: int) -> Tensor:
     """The batch taken out of axis k again, to the front."""
     shape = value.shape
-    value = F.reshape(value, (*shape[:k], size, shape[k] // size, *shape[k + 1:]))
+    value = F.reshape(value, (*shape[:k], size, shape[k] // size, *shape[k + 1 :]))
     return moved(value, k, 0)
 
 
@@ -301,11 +316,14 @@ def attention(level: Level, op, args: tuple, attrs: tuple):
 
 # ---- random numbers
 
+
 def random(level: Level, op, args: tuple, attrs: tuple):
     """Refused, drawn for the whole batch, or drawn once, as vmap's `randomness` says."""
     x = args[0]
     if level.randomness == "error":
-        raise RuntimeError(f"vmap: {op.name} draws random numbers; say vmap(..., randomness='different') or 'same'")
+        raise RuntimeError(
+            f"vmap: {op.name} draws random numbers; say vmap(..., randomness='different') or 'same'"
+        )
     is_batched = entry_at(x, level) is not None
     with below(level):
         if level.randomness == "same" and not is_batched:
@@ -335,8 +353,11 @@ def fill(level: Level, op, x: Tensor, attrs: tuple, is_batched: bool):
         op.run_with((front(level, x),), attrs)
         return x
     if x._version or x.base is not None:
-        raise RuntimeError(f"vmap: {op.name} cannot fill a tensor that is the same for the whole batch with different "
-                           "numbers; make it inside, or from a batched tensor")
+        raise RuntimeError(
+            f"vmap: {op.name} cannot fill a tensor that is the same for the whole batch with "
+            "different "
+            "numbers; make it inside, or from a batched tensor"
+        )
     value = F.contiguous_copy(F.expand(F.unsqueeze(x, 0), (level.size, *x.shape)))
     op.run_with((value,), attrs)
     tensor.rewrap(x, value, "batch", (level, value, 0), 0)
@@ -345,24 +366,58 @@ def fill(level: Level, op, x: Tensor, attrs: tuple, is_batched: bool):
 
 def refuse(level: Level, op, args: tuple, attrs: tuple):
     """Results whose shape depends on values."""
-    raise RuntimeError(f"vmap: {op.name}: the shape of the result depends on the values of a batched tensor")
+    raise RuntimeError(
+        f"vmap: {op.name}: the shape of the result depends on the values of a batched tensor"
+    )
 
 
 from tinyfin.autograd import batching_index as index  # noqa: E402  (its rules use those above)
 
 RULES = {
-    "argmax": extremum_place, "argmin": extremum_place, "cat": cat,
-    "reshape": reshape, "view": reshape, "permute": permute, "transpose": transpose, "expand": expand,
-    "unsqueeze": unsqueeze, "squeeze": axes_up, "flip": axes_up, "getitem_view": getitem_view,
-    "narrow": one_axis, "unfold": one_axis, "diagonal": diagonal, "alias": direct, "unreduce": unreduce,
+    "argmax": extremum_place,
+    "argmin": extremum_place,
+    "cat": cat,
+    "reshape": reshape,
+    "view": reshape,
+    "permute": permute,
+    "transpose": transpose,
+    "expand": expand,
+    "unsqueeze": unsqueeze,
+    "squeeze": axes_up,
+    "flip": axes_up,
+    "getitem_view": getitem_view,
+    "narrow": one_axis,
+    "unfold": one_axis,
+    "diagonal": diagonal,
+    "alias": direct,
+    "unreduce": unreduce,
     "as_strided_view": as_strided,
-    "matmul": matmul, "linear": linear, "sdpa_forward": attention, "sdpa_grad": attention,
-    "convolution": convolution, "conv1d": convolution, "conv2d": convolution, "conv3d": convolution,
-    "conv_grad_input": conv_grad_input, "conv_grad_weight": conv_grad_weight,
-    "cast": direct, "contiguous_copy": direct, "zero_gradient": direct, "tril": direct, "triu": direct,
-    "pad_constant": direct, "max_pool": direct, "pool_scatter": direct, "pool_gather": direct, "avg_pool": direct,
-    "avg_pool_grad": direct, "adaptive_avg_pool": direct, "adaptive_avg_pool_grad": direct,
-    "native_layer_norm": shared, "native_rms_norm": shared, "nonzero_sized": refuse,
+    "matmul": matmul,
+    "linear": linear,
+    "sdpa_forward": attention,
+    "sdpa_grad": attention,
+    "convolution": convolution,
+    "conv1d": convolution,
+    "conv2d": convolution,
+    "conv3d": convolution,
+    "conv_grad_input": conv_grad_input,
+    "conv_grad_weight": conv_grad_weight,
+    "cast": direct,
+    "contiguous_copy": direct,
+    "zero_gradient": direct,
+    "tril": direct,
+    "triu": direct,
+    "pad_constant": direct,
+    "max_pool": direct,
+    "pool_scatter": direct,
+    "pool_gather": direct,
+    "avg_pool": direct,
+    "avg_pool_grad": direct,
+    "adaptive_avg_pool": direct,
+    "adaptive_avg_pool_grad": direct,
+    "native_layer_norm": shared,
+    "native_rms_norm": shared,
+    "nonzero_sized": refuse,
     **index.RULES,
 }
 """name -> rule, for rows whose family does not say enough."""

@@ -53,7 +53,7 @@ def index_embed(level: Level, op, args: tuple, attrs: tuple):
     if shared_index(level, args):
         return op.run_with((value, index), ((level.size, *shape), dim + 1))
     here = F.reshape(front(level, index) + offsets(level, 1, shape[dim], x.device), (-1,))
-    rest = (*shape[:dim], *shape[dim + 1:])
+    rest = (*shape[:dim], *shape[dim + 1 :])
     placed = op.run_with((joined(value, dim), here), ((level.size * shape[dim], *rest), 0))
     return split(placed, level.size, dim)
 
@@ -71,7 +71,9 @@ def along(level: Level, op, args: tuple, attrs: tuple):
     flat = args[0].ndim == 0 and args[1].ndim == 0
     values = tuple(front(level, a, True) for a in args)
     if flat:
-        values = tuple(F.unsqueeze(v, 1) if isinstance(v, Tensor) and v.ndim == 1 else v for v in values)
+        values = tuple(
+            F.unsqueeze(v, 1) if isinstance(v, Tensor) and v.ndim == 1 else v for v in values
+        )
     y = op.run_with(values, (attrs[0] + 1,))
     return F.squeeze(y, 1) if flat else y
 
@@ -99,13 +101,15 @@ def embedding(level: Level, op, args: tuple, attrs: tuple):
 
 # ---- advanced indexing
 
+
 def indexed_axes(mask: int, ndim: int) -> list[int]:
     """The axes whose bits are set."""
     return [d for d in range(ndim) if mask >> d & 1]
 
 
 def place_of(mask: int, ndim: int) -> int:
-    """Where the indices' axes stand in the result: at the first indexed axis, or in front where they are apart."""
+    """Where the indices' axes stand in the result: at the first indexed axis, or in front where
+    they are apart."""
     axes = indexed_axes(mask, ndim)
     return axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
 
@@ -119,13 +123,23 @@ def own_indices(level: Level, indices: tuple) -> tuple:
 
 def batch_first(value: Tensor, count: int, place: int) -> Tensor:
     """(B, rest a, indices, rest b) with the `count` axes of indices right behind the batch."""
-    order = [0, *range(1 + place, 1 + place + count), *range(1, 1 + place), *range(1 + place + count, value.ndim)]
+    order = [
+        0,
+        *range(1 + place, 1 + place + count),
+        *range(1, 1 + place),
+        *range(1 + place + count, value.ndim),
+    ]
     return F.permute(value, tuple(order))
 
 
 def index_back(value: Tensor, count: int, place: int) -> Tensor:
     """The inverse of batch_first."""
-    order = [0, *range(1 + count, 1 + count + place), *range(1, 1 + count), *range(1 + count + place, value.ndim)]
+    order = [
+        0,
+        *range(1 + count, 1 + count + place),
+        *range(1, 1 + count),
+        *range(1 + count + place, value.ndim),
+    ]
     return F.permute(value, tuple(order))
 
 
@@ -152,14 +166,18 @@ def put_embed(level: Level, op, args: tuple, attrs: tuple):
     selected = (*indices[0].shape, *(s for d, s in enumerate(shape) if not mask >> d & 1))
     rest = selected[count:]
     logical = (*rest[:place], *indices[0].shape, *rest[place:])
-    value = F.expand(front(level, x if tuple(x.shape) == logical else F.expand(x, logical), True),
-                     (level.size, *logical))
+    value = F.expand(
+        front(level, x if tuple(x.shape) == logical else F.expand(x, logical), True),
+        (level.size, *logical),
+    )
     if not any(entry_at(i, level) for i in indices):
         if not place_of(mask << 1, len(shape) + 1):
             value = moved(value, 0, count)
         return op.run_with((value, *indices), ((level.size, *shape), mask << 1))
     value = batch_first(value, count, place)
-    return op.run_with((value, *own_indices(level, tuple(indices))), ((level.size, *shape), mask << 1 | 1))
+    return op.run_with(
+        (value, *own_indices(level, tuple(indices))), ((level.size, *shape), mask << 1 | 1)
+    )
 
 
 def index_put(level: Level, op, args: tuple, attrs: tuple):
@@ -177,8 +195,16 @@ def index_put(level: Level, op, args: tuple, attrs: tuple):
 
 
 RULES = {
-    "index_select": index_select, "index_embed": index_embed, "index_add": index_add, "gather": along,
-    "scatter": along, "scatter_add": along, "scatter_embed": scatter_embed, "embedding": embedding,
-    "index": index, "put_embed": put_embed, "index_put": index_put,
+    "index_select": index_select,
+    "index_embed": index_embed,
+    "index_add": index_add,
+    "gather": along,
+    "scatter": along,
+    "scatter_add": along,
+    "scatter_embed": scatter_embed,
+    "embedding": embedding,
+    "index": index,
+    "put_embed": put_embed,
+    "index_put": index_put,
 }
 """name -> rule."""

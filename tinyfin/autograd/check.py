@@ -28,7 +28,11 @@ def call(op, args: tuple, attrs: tuple):
         before = [describe(a) for a in args]
         result = tensor.assign(*args) if op.name == "assign" else op.run_with(args, attrs)
         if clean:
-            look(op, before, args[:1] if written else result if isinstance(result, tuple) else (result,))
+            look(
+                op,
+                before,
+                args[:1] if written else result if isinstance(result, tuple) else (result,),
+            )
     finally:
         tensor.set_mode(old, CHECK)
     return result
@@ -46,7 +50,12 @@ def is_finite(a: object) -> bool:
     """Whether an argument holds no NaN and no infinity."""
     if isinstance(a, float):
         return a - a == 0
-    if not isinstance(a, Tensor) or not a.is_floating_point() or a.device.type == "null" or a.numel() == 0:
+    if (
+        not isinstance(a, Tensor)
+        or not a.is_floating_point()
+        or a.device.type == "null"
+        or a.numel() == 0
+    ):
         return True
     return bool(F.all(F.isfinite(a.detach())))
 
@@ -65,8 +74,11 @@ def look(op, before: list, results: tuple) -> None:
         nans, infinities = int(F.sum(F.isnan(y))), int(F.sum(F.isinf(y)))
         which = "" if len(results) == 1 else f" {k}"
         raise NonFiniteError(
-            f"{op.name}: the result{which} of shape {tuple(y.shape)} has {nans} NaN and {infinities} infinite elements, "
-            f"made from finite arguments ({', '.join(before)}).\nIt was called here: {creating_line()}")
+            f"{op.name}: the result{which} of shape {tuple(y.shape)} has {nans} NaN and "
+            f"{infinities} infinite elements, "
+            f"made from finite arguments ({', '.join(before)}).\nIt was called here: "
+            f"{creating_line()}"
+        )
 
 
 def creating_line() -> str:

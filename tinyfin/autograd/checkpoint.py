@@ -26,9 +26,17 @@ class Enough(Exception):
     """Ends a second run when everything that was saved is there."""
 
 
-def checkpoint(function: Callable, *args: object, use_reentrant: bool | None = None,
-               context_fn: Callable | None = None, determinism_check: str = "default", debug: bool = False,
-               early_stop: bool = True, preserve_rng_state: bool = True, **kwargs: object) -> object:
+def checkpoint(
+    function: Callable,
+    *args: object,
+    use_reentrant: bool | None = None,
+    context_fn: Callable | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: object,
+) -> object:
     """function(*args, **kwargs), computed again in backward instead of keeping what it saves.
 
     Args:
@@ -49,9 +57,19 @@ def checkpoint(function: Callable, *args: object, use_reentrant: bool | None = N
     True
     """
     if determinism_check not in ("default", "none"):
-        raise ValueError(f"checkpoint: determinism_check is {determinism_check!r}, expected 'default' or 'none'")
+        raise ValueError(
+            f"checkpoint: determinism_check is {determinism_check!r}, expected 'default' or 'none'"
+        )
     first, second = (None, None) if context_fn is None else context_fn()
-    frame = Frame(function, args, kwargs, second, determinism_check == "default", early_stop, preserve_rng_state)
+    frame = Frame(
+        function,
+        args,
+        kwargs,
+        second,
+        determinism_check == "default",
+        early_stop,
+        preserve_rng_state,
+    )
     with saved_tensors_hooks(frame.pack, frame.unpack):
         if first is None:
             return function(*args, **kwargs)
@@ -62,9 +80,22 @@ def checkpoint(function: Callable, *args: object, use_reentrant: bool | None = N
 class Frame:
     """One checkpointed call: its arguments, and the tensors of its second run while they wait."""
 
-    def __init__(self, function: Callable, args: tuple, kwargs: dict, second: object, strict: bool, early_stop: bool,
-                 keep_random: bool) -> None:
-        self.function, self.second, self.strict, self.early_stop = function, second, strict, early_stop
+    def __init__(
+        self,
+        function: Callable,
+        args: tuple,
+        kwargs: dict,
+        second: object,
+        strict: bool,
+        early_stop: bool,
+        keep_random: bool,
+    ) -> None:
+        self.function, self.second, self.strict, self.early_stop = (
+            function,
+            second,
+            strict,
+            early_stop,
+        )
         self.random = default_generator.state_dict() if keep_random else None
         self.bits = tensor.mode() & KEPT_BITS
         self.build = (args, kwargs)
@@ -83,7 +114,9 @@ class Frame:
         if number not in self.values:
             self.run_again()
         if number not in self.values:
-            raise CheckpointError(f"checkpoint: the second run saved fewer tensors than the first, {len(self.metas)}")
+            raise CheckpointError(
+                f"checkpoint: the second run saved fewer tensors than the first, {len(self.metas)}"
+            )
         return self.values.pop(number)
 
     def run_again(self) -> None:
@@ -94,7 +127,10 @@ class Frame:
             number = count[0]
             count[0] += 1
             if number >= len(self.metas):
-                raise CheckpointError(f"checkpoint: the second run saved more tensors than the first, {len(self.metas)}")
+                raise CheckpointError(
+                    "checkpoint: the second run saved more tensors than the first, "
+                    f"{len(self.metas)}"
+                )
             self.check(number, t)
             self.values[number] = t
             if self.early_stop and number == len(self.metas) - 1:
@@ -105,7 +141,9 @@ class Frame:
         try:
             if self.random is not None:
                 default_generator.load_state_dict(self.random)
-            args, kwargs = tree.unflatten(self.build, [x.again() if isinstance(x, Input) else x for x in self.inputs])
+            args, kwargs = tree.unflatten(
+                self.build, [x.again() if isinstance(x, Input) else x for x in self.inputs]
+            )
             with saved_tensors_hooks(collect, never):
                 self.call(args, kwargs)
         except Enough:
@@ -127,7 +165,9 @@ class Frame:
         """The second run must save tensors of the same kind."""
         have, want = (tuple(t.shape), t.dtype, t.device), self.metas[number]
         if self.strict and have != want:
-            raise CheckpointError(f"checkpoint: saved tensor {number} is {have} in the second run, it was {want}")
+            raise CheckpointError(
+                f"checkpoint: saved tensor {number} is {have} in the second run, it was {want}"
+            )
 
 
 def never(value: object) -> Tensor:
@@ -152,34 +192,49 @@ class Input:
         if isinstance(self.held, tensor.Packed):
             x = self.held.unpack(self.held.value)
         elif self.held._version != self.version:
-            raise RuntimeError(f"checkpoint: an argument of shape {tuple(self.held.shape)} was modified in place since the "
-                               f"call (version {self.held._version}, expected {self.version})")
+            raise RuntimeError(
+                f"checkpoint: an argument of shape {tuple(self.held.shape)} was modified in "
+                "place since the "
+                f"call (version {self.held._version}, expected {self.version})"
+            )
         else:
             x = self.held
         return F.alias(tensor.twin(x).requires_grad_()) if self.needs else tensor.twin(x)
 
 
-def checkpoint_sequential(functions: Sequence, segments: int, input: Tensor, use_reentrant: bool | None = None,
-                          **kwargs: object) -> object:
-    """The input through a sequence of functions, cut into segments that are checkpointed, but for the last.
+def checkpoint_sequential(
+    functions: Sequence,
+    segments: int,
+    input: Tensor,
+    use_reentrant: bool | None = None,
+    **kwargs: object,
+) -> object:
+    """The input through a sequence of functions, cut into segments that are checkpointed, but for
+    the last.
 
     Raises:
         ValueError: there are fewer functions than segments, or segments is below 1.
 
     >>> import tinyfin
-    >>> model = tinyfin.nn.Sequential(tinyfin.nn.Linear(2, 2), tinyfin.nn.ReLU(), tinyfin.nn.Linear(2, 1))
+    >>> nn = tinyfin.nn
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
     >>> x = tinyfin.ones(4, 2)
     >>> tuple(tinyfin.autograd.checkpoint.checkpoint_sequential(model, 2, x).shape)
     (4, 1)
     """
     parts = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= len(parts):
-        raise ValueError(f"checkpoint_sequential: segments is {segments}, expected 1 to {len(parts)}, the number of "
-                         "functions")
+        raise ValueError(
+            f"checkpoint_sequential: segments is {segments}, expected 1 to {len(parts)}, the "
+            "number of "
+            "functions"
+        )
     size = len(parts) // segments
     for k in range(segments - 1):
-        input = checkpoint(through(parts[k * size:(k + 1) * size]), input, use_reentrant=use_reentrant, **kwargs)
-    return through(parts[(segments - 1) * size:])(input)
+        input = checkpoint(
+            through(parts[k * size : (k + 1) * size]), input, use_reentrant=use_reentrant, **kwargs
+        )
+    return through(parts[(segments - 1) * size :])(input)
 
 
 def through(parts: list) -> Callable:

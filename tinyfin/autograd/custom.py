@@ -16,7 +16,8 @@ STANDIN = object()
 class custom_vjp:
     """A function whose reverse derivative is given by `defvjp(fwd, bwd)`.
 
-    `fwd(*args)` returns (output, residuals), `bwd(residuals, cotangent)` a gradient for each argument;
+    `fwd(*args)` returns (output, residuals), `bwd(residuals, cotangent)` a gradient for each
+    argument;
     arguments, output and residuals may be trees of tensors.
 
     Raises:
@@ -46,15 +47,21 @@ class custom_vjp:
 
     def __call__(self, *args: object) -> object:
         if self.rules is None:
-            raise RuntimeError(f"custom_vjp: {getattr(self.fun, '__name__', 'the function')} has no derivative; call "
-                               "defvjp(fwd, bwd) first")
+            raise RuntimeError(
+                f"custom_vjp: {getattr(self.fun, '__name__', 'the function')} has no derivative; "
+                "call "
+                "defvjp(fwd, bwd) first"
+            )
         function, seen = function_of(self, tree.mapped(lambda x: None, args))
         result = function.apply(*tree.flatten(args))
-        return tree.unflatten(seen["output"], list(result) if isinstance(result, tuple) else [result])
+        return tree.unflatten(
+            seen["output"], list(result) if isinstance(result, tuple) else [result]
+        )
 
 
 def function_of(owner: custom_vjp, build: tuple) -> tuple:
-    """(a Function over leaves, a dict that learns how the output is nested) for one nesting of arguments."""
+    """(a Function over leaves, a dict that learns how the output is nested) for one nesting of
+    arguments."""
     fwd, bwd = owner.rules
     seen: dict = {}
 
@@ -86,7 +93,10 @@ def gradients(found: object, args: tuple) -> tuple:
     """The gradients of all leaves of the arguments; None stands for a whole argument without."""
     found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     if len(found) != len(args):
-        raise RuntimeError(f"custom_vjp: bwd returned {len(found)} gradients, expected {len(args)}, one for each argument")
+        raise RuntimeError(
+            f"custom_vjp: bwd returned {len(found)} gradients, expected {len(args)}, one for "
+            "each argument"
+        )
     leaves: list = []
     for g, a in zip(found, args):
         if g is None:

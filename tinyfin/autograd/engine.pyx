@@ -75,7 +75,8 @@ cdef object unpack(Node node, bint keep):
         if t.storage.version != node.versions[i]:
             what = (f"argument '{node.op.public_names[min(i, node.op.nin - 1)]}'" if i < n else f"result {i - n}")
             raise RuntimeError(f"backward: {node.name_()}: {what} of shape {shape_tuple(&t.v)} was modified in place "
-                               f"(version {t.storage.version}, expected {node.versions[i]}); write to a clone() instead")
+                               f"(version {t.storage.version}, expected {node.versions[i]}); "
+                               "write to a clone() instead")
         if i >= n and keep:
             y = twin_of(t)
             y.node, y.out_nr, y.needs = node, <int>(i - n), True

@@ -16,7 +16,8 @@ from tinyfin.ops.table import offer
 Tensor = tensor.Tensor
 Y, ARG, SHAPE, ATTR, TANGENT, DTYPE_OF = 1, 2, 3, 4, 6, 8
 JOINT: dict = {}
-"""op -> whether a linear op is linear in all arguments together (cat), not in each alone (matmul)."""
+"""op -> whether a linear op is linear in all arguments together (cat), not in each alone
+(matmul)."""
 
 
 def parts(level: Level, a: object) -> tuple:
@@ -51,7 +52,13 @@ def call(level: Level, op, args: tuple, attrs: tuple):
 
 def by_formula(op) -> bool:
     """Whether the inner operations of a row's formula carry the tangents."""
-    return op.formula is not None and not op.row.nondiff and op.jvp is None and op.partials is None and not op.linear
+    return (
+        op.formula is not None
+        and not op.row.nondiff
+        and op.jvp is None
+        and op.partials is None
+        and not op.linear
+    )
 
 
 def finish(level: Level, op, y: Tensor, t: object, primals: tuple, tangents: tuple) -> Tensor:
@@ -75,8 +82,11 @@ def fitted(t: object, y: Tensor, view: bool, others: tuple) -> Tensor:
     return F.contiguous_copy(t) if shared or not t.is_contiguous() else t
 
 
-def same_sharing(level: Level, op, x: Tensor, attrs: tuple, y: Tensor, t: Tensor | None) -> Tensor | None:
-    """The tangent of a view is a view of the tangent exactly where the view is one of the primal."""
+def same_sharing(
+    level: Level, op, x: Tensor, attrs: tuple, y: Tensor, t: Tensor | None
+) -> Tensor | None:
+    """The tangent of a view is a view of the tangent exactly where the view is one of the
+    primal."""
     if t is None:
         return None
     _, primal, tangent = entry_at(x, level)
@@ -91,6 +101,7 @@ def same_sharing(level: Level, op, x: Tensor, attrs: tuple, y: Tensor, t: Tensor
 
 
 # ---- tangents of results
+
 
 def tangents_of(op, primals: tuple, tangents: tuple, attrs: tuple, ys: tuple) -> tuple:
     """The tangent of each result by the row's rule; None where it is zero."""
@@ -152,7 +163,8 @@ def by_partials(op, primals: tuple, tangents: tuple, attrs: tuple, ys: tuple):
 
 
 def is_joint(op) -> bool:
-    """Whether a linear op is linear in its differentiable arguments together: no rule needs another of them."""
+    """Whether a linear op is linear in its differentiable arguments together: no rule needs
+    another of them."""
     if op not in JOINT:
         rules = op.vjp or ()
         active = {i for i, r in enumerate(rules) if r is not None and r.constant != 2}
@@ -166,13 +178,16 @@ def by_linearity(op, primals: tuple, tangents: tuple, attrs: tuple):
     if is_joint(op):
         filled = tuple(
             tangents[i] if i in given else F.zeros_of(p.shape, p) if replaceable(op, i, p) else p
-            for i, p in enumerate(primals))
+            for i, p in enumerate(primals)
+        )
         return op.run_with(filled, attrs)
     total = None
     for i in given:
         if op.optional and i < len(op.optional) and op.optional[i]:
-            raise NotImplementedError(f"{op.name}: an optional argument of a linear row needs a rule of its own")
-        term = op.run_with((*primals[:i], tangents[i], *primals[i + 1:]), attrs)
+            raise NotImplementedError(
+                f"{op.name}: an optional argument of a linear row needs a rule of its own"
+            )
+        term = op.run_with((*primals[:i], tangents[i], *primals[i + 1 :]), attrs)
         total = term if total is None else add_tangents(total, term)
     return total
 
@@ -209,7 +224,9 @@ def by_transposition(op, primals: tuple, tangents: tuple, attrs: tuple, ys: tupl
         live = [(g, tangents[i]) for g, i in zip(gs, moving) if g is not None and g.requires_grad]
         if not live:
             return (None,) * len(ys)
-        js = run_backward([g for g, _ in live], [t for _, t in live], True, outer, [u for _, u in kept])
+        js = run_backward(
+            [g for g, _ in live], [t for _, t in live], True, outer, [u for _, u in kept]
+        )
     finally:
         tensor.set_mode(old, 1)
     spend(xs + [u for _, u in kept])
@@ -228,17 +245,22 @@ def add_tangents(*terms):
 
 # ---- writes
 
+
 def inplace(op, args: tuple, attrs: tuple) -> Tensor:
     """x.op_(...) as the plain operation, written over x."""
     x = args[0]
     tensor.check_write(x, op.name)
     result = op.plain.run_with(args, attrs)
     if result.shape != x.shape:
-        raise RuntimeError(f"{op.name}: the result has shape {tuple(result.shape)}, the tensor written to "
-                           f"{tuple(x.shape)}")
+        raise RuntimeError(
+            f"{op.name}: the result has shape {tuple(result.shape)}, the tensor written to "
+            f"{tuple(x.shape)}"
+        )
     if result.is_floating_point() and not x.is_floating_point():
-        raise RuntimeError(f"{op.name}: the result has dtype {result.dtype}, which cannot be cast to the tensor's "
-                           f"{x.dtype}")
+        raise RuntimeError(
+            f"{op.name}: the result has dtype {result.dtype}, which cannot be cast to the tensor's "
+            f"{x.dtype}"
+        )
     return tensor.assign(x, result)
 
 
@@ -284,7 +306,8 @@ def write_tangent(level: Level, x: Tensor, t: Tensor | None) -> None:
 
 
 def widened(level: Level, x: Tensor, tangent: Tensor, t: Tensor) -> Tensor:
-    """x's tangent, in all batches that t is in; where it lacks one, its base gets a new tangent first."""
+    """x's tangent, in all batches that t is in; where it lacks one, its base gets a new tangent
+    first."""
     from tinyfin.autograd.vmap import batches, spread
 
     if batches(t) <= batches(tangent):

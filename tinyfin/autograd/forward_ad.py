@@ -72,14 +72,23 @@ def make_dual(tensor_: Tensor, tangent: Tensor, *, level: Level | None = None) -
     """
     level = innermost(DUAL) if level is None else level
     if level is None or not level.open:
-        raise RuntimeError("make_dual: no level of forward mode is open; use forward_ad.dual_level()")
+        raise RuntimeError(
+            "make_dual: no level of forward mode is open; use forward_ad.dual_level()"
+        )
     for name, t in (("tensor", tensor_), ("tangent", tangent)):
         if not isinstance(t, Tensor):
-            raise TypeError(f"make_dual: {name} is {t!r} of type {type(t).__name__}, expected a Tensor")
+            raise TypeError(
+                f"make_dual: {name} is {t!r} of type {type(t).__name__}, expected a Tensor"
+            )
     if not tensor_.is_floating_point():
-        raise ValueError(f"make_dual: the tensor has dtype {tensor_.dtype}, expected a floating-point dtype")
+        raise ValueError(
+            f"make_dual: the tensor has dtype {tensor_.dtype}, expected a floating-point dtype"
+        )
     if tensor_.shape != tangent.shape:
-        raise RuntimeError(f"make_dual: the tensor has shape {tuple(tensor_.shape)}, the tangent {tuple(tangent.shape)}")
+        raise RuntimeError(
+            f"make_dual: the tensor has shape {tuple(tensor_.shape)}, the tangent "
+            f"{tuple(tangent.shape)}"
+        )
     return dual(level, live(tensor_), live(tangent))
 
 
@@ -115,7 +124,9 @@ def unpack_dual(tensor_: Tensor, *, level: Level | None = None) -> UnpackedDualT
     True
     """
     if not isinstance(tensor_, Tensor):
-        raise TypeError(f"unpack_dual: got {tensor_!r} of type {type(tensor_).__name__}, expected a Tensor")
+        raise TypeError(
+            f"unpack_dual: got {tensor_!r} of type {type(tensor_).__name__}, expected a Tensor"
+        )
     level = innermost(DUAL) if level is None else level
     x = live(tensor_)
     if level is None or not level.open:

@@ -1,6 +1,7 @@
 """Function: forward and backward given by the user, under every transformation.
 
-A call on plain tensors runs forward unrecorded and gives the results one node. A call on wrappers is
+A call on plain tensors runs forward unrecorded and gives the results one node. A call on wrappers
+is
 answered level by level: the results come from the call one level further out, and wrappers that
 require grad get a node of their own.
 """
@@ -81,8 +82,11 @@ def check_tensors(name: str, tensors: tuple) -> None:
     """Only tensors can be kept or marked."""
     for t in tensors:
         if t is not None and not isinstance(t, Tensor):
-            raise TypeError(f"{name}: got {t!r} of type {type(t).__name__}, expected Tensors; keep other things as "
-                            "attributes of ctx")
+            raise TypeError(
+                f"{name}: got {t!r} of type {type(t).__name__}, expected Tensors; keep other "
+                "things as "
+                "attributes of ctx"
+            )
 
 
 def packed(t: Tensor | None, raw: list, outs: list) -> tuple | None:
@@ -109,8 +113,10 @@ def unpacked(entry: tuple | None, node: object) -> Tensor | None:
         if history[0] is not None:
             tensor.attach(held, *history)
     elif held._version != version:
-        raise RuntimeError(f"backward: a saved tensor of shape {tuple(held.shape)} was modified in place (version "
-                           f"{held._version}, expected {version}); save a clone() instead")
+        raise RuntimeError(
+            f"backward: a saved tensor of shape {tuple(held.shape)} was modified in place (version "
+            f"{held._version}, expected {version}); save a clone() instead"
+        )
     if k >= 0 and node is not None and tensor.mode() & GRAD:
         held = tensor.twin(held)
         tensor.attach(held, node, k)
@@ -118,7 +124,8 @@ def unpacked(entry: tuple | None, node: object) -> Tensor | None:
 
 
 class Function:
-    """A differentiable operation of your own: static methods forward(ctx, ...) and backward(ctx, *grads).
+    """A differentiable operation of your own: static methods forward(ctx, ...) and backward(ctx,
+    *grads).
 
     Instead of forward(ctx, ...) a class may define forward(...) and setup_context(ctx, inputs,
     output). `jvp(ctx, *tangents)` serves forward mode (without it the derivative of backward does),
@@ -229,15 +236,24 @@ def finish(cls: type, ctx: FunctionCtx, args: tuple, raw: list, outs: list) -> N
     """Gives the results a node that calls backward, and keeps what was saved."""
     for d in ctx._dirty:
         if not any(d is r for r in raw):
-            raise RuntimeError(f"{cls.__name__}: a tensor is marked dirty but is no result of forward")
+            raise RuntimeError(
+                f"{cls.__name__}: a tensor is marked dirty but is no result of forward"
+            )
         tensor.check_write(d, cls.__name__)
     if not tensor.mode() & GRAD or not any(ctx.needs_input_grad):
         ctx._to_save = ()
         return
-    live = [i for i, (r, y) in enumerate(zip(raw, outs)) if isinstance(y, Tensor) and y.is_floating_point()
-            and not any(r is n for n in ctx._non_differentiable)]
+    live = [
+        i
+        for i, (r, y) in enumerate(zip(raw, outs))
+        if isinstance(y, Tensor)
+        and y.is_floating_point()
+        and not any(r is n for n in ctx._non_differentiable)
+    ]
     meta = [(tuple(y.shape), y.dtype) if isinstance(y, Tensor) else None for y in outs]
-    node = tensor.python_node(cls.__name__, Backward(cls, ctx, args, meta, live), args, tuple(outs[i] for i in live))
+    node = tensor.python_node(
+        cls.__name__, Backward(cls, ctx, args, meta, live), args, tuple(outs[i] for i in live)
+    )
     places = [raw[i] for i in live]
     ctx._saved = [packed(t, places, [outs[i] for i in live]) for t in ctx._to_save]
     ctx._to_save = ()
@@ -285,20 +301,32 @@ class Backward:
         if len(found) > n and all(g is None for g in found[n:]):
             found = found[:n]
         if len(found) != n:
-            raise RuntimeError(f"{name}.backward: returned {len(found)} gradients, expected {n}, one for each argument "
-                               "of forward")
+            raise RuntimeError(
+                f"{name}.backward: returned {len(found)} gradients, expected {n}, one for each "
+                "argument "
+                "of forward"
+            )
         for i, (g, shape) in enumerate(zip(found, self.shapes)):
             if g is None:
                 continue
             if not isinstance(g, Tensor):
-                raise TypeError(f"{name}.backward: gradient {i} is {g!r} of type {type(g).__name__}, expected a Tensor "
-                                "or None")
+                raise TypeError(
+                    f"{name}.backward: gradient {i} is {g!r} of type {type(g).__name__}, "
+                    "expected a Tensor "
+                    "or None"
+                )
             if shape is None:
-                raise RuntimeError(f"{name}.backward: gradient {i} is a Tensor, but argument {i} of forward was none; "
-                                   "return None for it")
+                raise RuntimeError(
+                    f"{name}.backward: gradient {i} is a Tensor, but argument {i} of forward was "
+                    "none; "
+                    "return None for it"
+                )
             if not reducible(tuple(g.shape), shape):
-                raise RuntimeError(f"{name}.backward: gradient {i} has shape {tuple(g.shape)}, which does not fit the "
-                                   f"argument's {shape}")
+                raise RuntimeError(
+                    f"{name}.backward: gradient {i} has shape {tuple(g.shape)}, which does not "
+                    "fit the "
+                    f"argument's {shape}"
+                )
         return tuple(found)
 
 
@@ -336,7 +364,9 @@ def once_differentiable(fn: Callable) -> Callable:
             tensor.set_mode(old, GRAD)
         if not old & GRAD:
             return found
-        causes = tuple(t for t in (*grads, *ctx.saved_tensors) if isinstance(t, Tensor) and t.requires_grad)
+        causes = tuple(
+            t for t in (*grads, *ctx.saved_tensors) if isinstance(t, Tensor) and t.requires_grad
+        )
         if not causes:
             return found
         many = found if isinstance(found, tuple) else (found,)
@@ -355,4 +385,6 @@ def guarded(g: Tensor, causes: tuple) -> Tensor:
 
 def refuse(grads: tuple, node: object) -> tuple:
     """The error of a second derivative."""
-    raise RuntimeError("backward: differentiating twice a Function whose backward is marked once_differentiable")
+    raise RuntimeError(
+        "backward: differentiating twice a Function whose backward is marked once_differentiable"
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from tinyfin.autograd.forward import fitted, parts
-from tinyfin.autograd.function import (
-    JVP, Function, FunctionCtx, finish, overridden, run_forward)
+from tinyfin.autograd.function import JVP, Function, FunctionCtx, finish, overridden, run_forward
 from tinyfin.autograd.levels import BATCH, DUAL, Level, level_of, live
 from tinyfin.autograd.vmap import batched, moved, to_front, unpacked
 from tinyfin.core import tensor
@@ -25,9 +24,12 @@ def top_level(args: tuple) -> Level | None:
 
 
 def apply_at(cls: type, level: Level, args: tuple) -> object:
-    """A call with wrappers of `level`: results from one level further out, then a node for the wrappers."""
+    """A call with wrappers of `level`: results from one level further out, then a node for the
+    wrappers."""
     args = tuple(live(a) if isinstance(a, Tensor) else a for a in args)
-    outs, single = apply_batched(cls, level, args) if level.kind == BATCH else apply_dual(cls, level, args)
+    outs, single = (
+        apply_batched(cls, level, args) if level.kind == BATCH else apply_dual(cls, level, args)
+    )
     if tensor.mode() & 1 and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         ctx = context_of(cls, args, outs, single)
         finish(cls, ctx, args, ctx.raw, outs)
@@ -39,7 +41,9 @@ def context_of(cls: type, args: tuple, outs: list, single: bool) -> FunctionCtx:
     if not overridden(cls, "setup_context"):
         ctx, raw, _ = run_forward(cls, args)
         if ctx._dirty:
-            raise NotImplementedError(f"{cls.__name__}: mark_dirty is not supported under vmap and forward mode")
+            raise NotImplementedError(
+                f"{cls.__name__}: mark_dirty is not supported under vmap and forward mode"
+            )
         ctx.raw = raw
         return ctx
     ctx = FunctionCtx()
@@ -51,6 +55,7 @@ def context_of(cls: type, args: tuple, outs: list, single: bool) -> FunctionCtx:
 
 # ---- forward mode
 
+
 def apply_dual(cls: type, level: Level, args: tuple) -> tuple:
     """Primals by the call further out, tangents by jvp or by the derivative of backward."""
     pairs = [parts(level, a) for a in args]
@@ -58,13 +63,19 @@ def apply_dual(cls: type, level: Level, args: tuple) -> tuple:
     result = cls.apply(*primals)
     single = not isinstance(result, tuple)
     ys = [result] if single else list(result)
-    ts = by_jvp(cls, level, primals, tangents) if overridden(cls, "jvp") else by_backward(cls, primals, tangents, ys)
+    ts = (
+        by_jvp(cls, level, primals, tangents)
+        if overridden(cls, "jvp")
+        else by_backward(cls, primals, tangents, ys)
+    )
     outs = []
     for y, t in zip(ys, ts):
         if not isinstance(y, Tensor) or t is None or not y.is_floating_point():
             outs.append(tensor.twin(y) if isinstance(y, Tensor) else y)
         else:
-            outs.append(tensor.wrap(y, DUAL, (level, y, fitted(t, y, False, (*primals, *tangents, y)))))
+            outs.append(
+                tensor.wrap(y, DUAL, (level, y, fitted(t, y, False, (*primals, *tangents, y))))
+            )
     return outs, single
 
 
@@ -72,15 +83,24 @@ def by_jvp(cls: type, level: Level, primals: tuple, tangents: tuple) -> list:
     """Tangents by the class's own rule."""
     ctx, raw, _ = run_forward(cls, primals)
     if ctx._dirty:
-        raise NotImplementedError(f"{cls.__name__}: mark_dirty is not supported under vmap and forward mode")
+        raise NotImplementedError(
+            f"{cls.__name__}: mark_dirty is not supported under vmap and forward mode"
+        )
     if ctx._materialize:
-        tangents = tuple(F.zeros_of(p.shape, p) if t is None and isinstance(p, Tensor) and p.is_floating_point() else t
-                         for p, t in zip(primals, tangents))
+        tangents = tuple(
+            F.zeros_of(p.shape, p)
+            if t is None and isinstance(p, Tensor) and p.is_floating_point()
+            else t
+            for p, t in zip(primals, tangents)
+        )
     ctx._node = JVP
     ts = cls.jvp(ctx, *tangents)
     ts = ts if isinstance(ts, tuple) else (ts,)
     if len(ts) != len(raw):
-        raise RuntimeError(f"{cls.__name__}.jvp: returned {len(ts)} tangents, expected {len(raw)}, one for each result")
+        raise RuntimeError(
+            f"{cls.__name__}.jvp: returned {len(ts)} tangents, expected {len(raw)}, one for each "
+            "result"
+        )
     return list(ts)
 
 
@@ -105,64 +125,92 @@ class Applied:
 
 # ---- vmap
 
+
 def apply_batched(cls: type, level: Level, args: tuple) -> tuple:
-    """Results by the class's vmap, or by running forward and backward inside a vmap of their own."""
+    """Results by the class's vmap, or by running forward and backward inside a vmap of their
+    own."""
     pairs = [unpacked(level, a) for a in args]
     values, dims = tuple(v for v, _ in pairs), tuple(d for _, d in pairs)
     if overridden(cls, "vmap"):
         result, places = cls.vmap(VmapInfo(level.size, level.randomness), dims, *values)
         single = not isinstance(result, tuple)
-        places = list(places) if isinstance(places, (tuple, list)) else [places] * (1 if single else len(result))
+        places = (
+            list(places)
+            if isinstance(places, (tuple, list))
+            else [places] * (1 if single else len(result))
+        )
     else:
         seen: dict = {}
         result = lifted(cls, level, dims, seen).apply(*values)
         single, places = seen["single"], seen["places"]
     ys = list(result) if isinstance(result, tuple) else [result]
-    return [tensor.wrap(y, BATCH, (level, y, d % y.ndim), d % y.ndim) if d is not None else y
-            for y, d in zip(ys, places)], single
+    return [
+        tensor.wrap(y, BATCH, (level, y, d % y.ndim), d % y.ndim) if d is not None else y
+        for y, d in zip(ys, places)
+    ], single
 
 
 def lifted(cls: type, level: Level, dims: tuple, seen: dict) -> type:
-    """A Function on values with a batch axis that runs cls on batched tensors; `seen` learns the results' axes."""
+    """A Function on values with a batch axis that runs cls on batched tensors.
+
+    `seen` learns where the results' batch axes are, and whether there was a single result.
+    """
     size, randomness = level.size, level.randomness
 
     class Lifted(Function):
         """One Function under one vmap."""
 
         @staticmethod
-        def forward(ctx: FunctionCtx, *values: object) -> tuple:
+        def forward(ctx: FunctionCtx, *values: object) -> object:
             with Level(BATCH, size, randomness) as inside:
-                args = tuple(v if d is None else batched(inside, v, d) for v, d in zip(values, dims))
-                inner, raw, seen["single"] = run_forward(cls, args)
-                if inner._dirty:
-                    raise NotImplementedError(f"{cls.__name__}: mark_dirty is not supported under vmap")
-                inner.needs_input_grad = ctx.needs_input_grad
-                ys = [unpacked(inside, r) if isinstance(r, Tensor) else (r, None) for r in raw]
-                seen["places"] = [None if d is None else 0 for _, d in ys]
-                outs = [y if d is None else to_front(y, d) for y, d in ys]
-                ctx._non_differentiable = tuple(
-                    y for y, r in zip(outs, raw) if any(r is n for n in inner._non_differentiable))
-                kept = [(None, None) if t is None else unpacked(inside, t) for t in inner._to_save]
-            ctx.save_for_backward(*(v for v, _ in kept))
-            ctx.set_materialize_grads(inner._materialize)
-            inner._non_differentiable = inner._to_save = ()
-            ctx.inner, ctx.dims = inner, [d for _, d in kept]
+                outs = lifted_forward(cls, inside, ctx, values, dims, seen)
             return tuple(outs) if len(outs) > 1 else outs[0]
 
         @staticmethod
         def backward(ctx: FunctionCtx, *grads: Tensor | None) -> tuple:
             with Level(BATCH, size, randomness) as inside:
-                saved = [v if d is None else batched(inside, v, d) for v, d in zip(ctx.saved_tensors, ctx.dims)]
-                ctx.inner._saved = [None if t is None else (t, t._version, -1, None) for t in saved]
-                given = [g if g is None or d is None else batched(inside, g) for g, d in zip(grads, seen["places"])]
-                rule = cls.vjp if overridden(cls, "vjp") else cls.backward
-                found = rule(ctx.inner, *given)
-                found = found if isinstance(found, tuple) else (found,)
-                ctx.inner._saved = []
-                return tuple(taken(inside, g, d) for g, d in zip(found, dims)) + (None,) * (len(dims) - len(found))
+                return lifted_backward(cls, inside, ctx, grads, dims, seen["places"])
 
     Lifted.__name__ = cls.__name__
     return Lifted
+
+
+def lifted_forward(
+    cls: type, inside: Level, ctx: FunctionCtx, values: tuple, dims: tuple, seen: dict
+) -> list:
+    """cls.forward on batched tensors; what it keeps is kept as values and axes."""
+    args = tuple(v if d is None else batched(inside, v, d) for v, d in zip(values, dims))
+    inner, raw, seen["single"] = run_forward(cls, args)
+    if inner._dirty:
+        raise NotImplementedError(f"{cls.__name__}: mark_dirty is not supported under vmap")
+    inner.needs_input_grad = ctx.needs_input_grad
+    pairs = [unpacked(inside, r) if isinstance(r, Tensor) else (r, None) for r in raw]
+    seen["places"] = [None if d is None else 0 for _, d in pairs]
+    outs = [y if d is None else to_front(y, d) for y, d in pairs]
+    fixed = inner._non_differentiable
+    ctx._non_differentiable = tuple(y for y, r in zip(outs, raw) if any(r is n for n in fixed))
+    kept = [(None, None) if t is None else unpacked(inside, t) for t in inner._to_save]
+    ctx.save_for_backward(*(v for v, _ in kept))
+    ctx.set_materialize_grads(inner._materialize)
+    inner._non_differentiable = inner._to_save = ()
+    ctx.inner, ctx.dims = inner, [d for _, d in kept]
+    return outs
+
+
+def lifted_backward(
+    cls: type, inside: Level, ctx: FunctionCtx, grads: tuple, dims: tuple, places: list
+) -> tuple:
+    """cls.backward on batched tensors; gradients of shared arguments are summed over the batch."""
+    kept = zip(ctx.saved_tensors, ctx.dims)
+    saved = [v if d is None else batched(inside, v, d) for v, d in kept]
+    ctx.inner._saved = [None if t is None else (t, t._version, -1, None) for t in saved]
+    given = [g if g is None or d is None else batched(inside, g) for g, d in zip(grads, places)]
+    rule = cls.vjp if overridden(cls, "vjp") else cls.backward
+    found = rule(ctx.inner, *given)
+    ctx.inner._saved = []
+    found = found if isinstance(found, tuple) else (found,)
+    taken_out = tuple(taken(inside, g, d) for g, d in zip(found, dims))
+    return taken_out + (None,) * (len(dims) - len(found))
 
 
 def taken(level: Level, g: Tensor | None, dim: int | None) -> Tensor | None:
@@ -173,5 +221,7 @@ def taken(level: Level, g: Tensor | None, dim: int | None) -> Tensor | None:
     if dim is None:
         return value if at is None else F.sum(value, at)
     if at is None:
-        return F.expand(F.unsqueeze(value, dim), (*value.shape[:dim], level.size, *value.shape[dim:]))
+        return F.expand(
+            F.unsqueeze(value, dim), (*value.shape[:dim], level.size, *value.shape[dim:])
+        )
     return moved(value, at, dim)

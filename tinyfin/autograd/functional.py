@@ -17,7 +17,9 @@ def as_tuple(name: str, what: str, value: object) -> tuple:
     """A tensor or a tuple of tensors as a tuple."""
     items = (value,) if isinstance(value, Tensor) else value
     if not isinstance(items, (tuple, list)) or not all(isinstance(x, Tensor) for x in items):
-        raise TypeError(f"{name}: {what} is {type(value).__name__}, expected a Tensor or a tuple of Tensors")
+        raise TypeError(
+            f"{name}: {what} is {type(value).__name__}, expected a Tensor or a tuple of Tensors"
+        )
     return tuple(items)
 
 
@@ -47,8 +49,10 @@ def directions(name: str, v: object, tensors: tuple, needed: bool) -> tuple:
         return tuple(F.full_of(x.shape, 1.0, x) for x in tensors)
     vs = as_tuple(name, "v", v)
     if len(vs) != len(tensors) or any(a.shape != b.shape for a, b in zip(vs, tensors)):
-        raise RuntimeError(f"{name}: v has shapes {[tuple(a.shape) for a in vs]}, expected "
-                           f"{[tuple(b.shape) for b in tensors]}")
+        raise RuntimeError(
+            f"{name}: v has shapes {[tuple(a.shape) for a in vs]}, expected "
+            f"{[tuple(b.shape) for b in tensors]}"
+        )
     return vs
 
 
@@ -60,16 +64,26 @@ def demand_dependence(name: str, func: Callable, xs: tuple) -> None:
         outs = as_tuple(name, "the output of func", func(*leaves))
         for j, y in enumerate(outs):
             if not y.requires_grad:
-                raise RuntimeError(f"{name}: output {j} does not depend on the inputs, and strict is True")
+                raise RuntimeError(
+                    f"{name}: output {j} does not depend on the inputs, and strict is True"
+                )
             found = run_backward([y], [F.full_of(y.shape, 1.0, y)], True, False, leaves)
             for i, g in enumerate(found):
                 if g is None:
-                    raise RuntimeError(f"{name}: output {j} does not depend on input {i}, and strict is True")
+                    raise RuntimeError(
+                        f"{name}: output {j} does not depend on input {i}, and strict is True"
+                    )
     finally:
         tensor.set_mode(old, 1)
 
 
-def vjp(func: Callable, inputs: object, v: object = None, create_graph: bool = False, strict: bool = False) -> tuple:
+def vjp(
+    func: Callable,
+    inputs: object,
+    v: object = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple:
     """(func's output, v times its Jacobian).
 
     >>> import tinyfin
@@ -86,7 +100,13 @@ def vjp(func: Callable, inputs: object, v: object = None, create_graph: bool = F
         return value, like_given(inputs, pull(like_given(value, vs), create_graph=create_graph))
 
 
-def jvp(func: Callable, inputs: object, v: object = None, create_graph: bool = False, strict: bool = False) -> tuple:
+def jvp(
+    func: Callable,
+    inputs: object,
+    v: object = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple:
     """(func's output, its Jacobian times v).
 
     >>> import tinyfin
@@ -101,8 +121,14 @@ def jvp(func: Callable, inputs: object, v: object = None, create_graph: bool = F
         return transforms.jvp(func, xs, directions("jvp", v, xs, True))
 
 
-def jacobian(func: Callable, inputs: object, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-             strategy: str = "reverse-mode") -> object:
+def jacobian(
+    func: Callable,
+    inputs: object,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> object:
     """func's Jacobian: a block for each output and input, nested as these are.
 
     Args:
@@ -114,7 +140,9 @@ def jacobian(func: Callable, inputs: object, create_graph: bool = False, strict:
     [[2.0, 0.0], [0.0, 4.0]]
     """
     if strategy not in ("reverse-mode", "forward-mode"):
-        raise ValueError(f"jacobian: strategy is {strategy!r}, expected 'reverse-mode' or 'forward-mode'")
+        raise ValueError(
+            f"jacobian: strategy is {strategy!r}, expected 'reverse-mode' or 'forward-mode'"
+        )
     xs = as_tuple("jacobian", "inputs", inputs)
     if strict:
         demand_dependence("jacobian", func, xs)
@@ -123,12 +151,19 @@ def jacobian(func: Callable, inputs: object, create_graph: bool = False, strict:
         return make(func, like_given(inputs, tuple(range(len(xs)))))(*xs)
 
 
-def hessian(func: Callable, inputs: object, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-            outer_jacobian_strategy: str = "reverse-mode") -> object:
+def hessian(
+    func: Callable,
+    inputs: object,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> object:
     """The Hessian of a function with a single number as output.
 
     >>> import tinyfin
-    >>> tinyfin.autograd.functional.hessian(lambda x: (x ** 3).sum(), tinyfin.tensor([1.0, 2.0])).tolist()
+    >>> x = tinyfin.tensor([1.0, 2.0])
+    >>> tinyfin.autograd.functional.hessian(lambda x: (x ** 3).sum(), x).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
     xs = as_tuple("hessian", "inputs", inputs)
@@ -137,12 +172,19 @@ def hessian(func: Callable, inputs: object, create_graph: bool = False, strict: 
     return jacobian(slope, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
-def hvp(func: Callable, inputs: object, v: object = None, create_graph: bool = False, strict: bool = False) -> tuple:
+def hvp(
+    func: Callable,
+    inputs: object,
+    v: object = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple:
     """(func's output, its Hessian times v).
 
     >>> import tinyfin
     >>> from tinyfin.autograd import functional
-    >>> functional.hvp(lambda x: (x ** 3).sum(), tinyfin.tensor([1.0, 2.0]), tinyfin.ones(2))[1].tolist()
+    >>> x = tinyfin.tensor([1.0, 2.0])
+    >>> functional.hvp(lambda x: (x ** 3).sum(), x, tinyfin.ones(2))[1].tolist()
     [6.0, 12.0]
     """
     xs = as_tuple("hvp", "inputs", inputs)
@@ -155,12 +197,19 @@ def hvp(func: Callable, inputs: object, v: object = None, create_graph: bool = F
         return value, like_given(inputs, moved)
 
 
-def vhp(func: Callable, inputs: object, v: object = None, create_graph: bool = False, strict: bool = False) -> tuple:
+def vhp(
+    func: Callable,
+    inputs: object,
+    v: object = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple:
     """(func's output, v times its Hessian).
 
     >>> import tinyfin
     >>> from tinyfin.autograd import functional
-    >>> functional.vhp(lambda x: (x ** 3).sum(), tinyfin.tensor([1.0, 2.0]), tinyfin.ones(2))[1].tolist()
+    >>> x = tinyfin.tensor([1.0, 2.0])
+    >>> functional.vhp(lambda x: (x ** 3).sum(), x, tinyfin.ones(2))[1].tolist()
     [6.0, 12.0]
     """
     xs = as_tuple("vhp", "inputs", inputs)
@@ -168,6 +217,7 @@ def vhp(func: Callable, inputs: object, v: object = None, create_graph: bool = F
     if strict:
         demand_dependence("vhp", func, xs)
     with Recorded(create_graph):
+
         def slope(*values: Tensor) -> tuple:
             g, value = transforms.grad_and_value(func, numbers)(*values)
             return g, value

@@ -18,11 +18,24 @@ class GradcheckError(RuntimeError):
     """A derivative is not what finite differences say."""
 
 
-def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
-              fast_mode: bool = False, masked: bool | None = None) -> bool:
+def gradcheck(
+    func: Callable,
+    inputs: Tensor | Sequence,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Whether func's derivatives agree with central differences.
 
     Args:
@@ -66,12 +79,25 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
     return True
 
 
-def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs: Tensor | Sequence | None = None, *,
-                  eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-                  gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
-                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-                  check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False,
-                  masked: bool = False) -> bool:
+def gradgradcheck(
+    func: Callable,
+    inputs: Tensor | Sequence,
+    grad_outputs: Tensor | Sequence | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """Whether second derivatives agree with central differences of the first.
 
     Args:
@@ -89,23 +115,45 @@ def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs: Tenso
     case = Case("gradgradcheck", func, inputs, eps, atol, rtol)
     given = as_tuple(grad_outputs)
     draws = Draws()
-    cots = [g for g in given] if given else [
-        strewn(draws.like(y), gen_non_contig_grad_outputs).requires_grad_() for y in case.outputs()]
-    n = len(case.inputs)
+    cots = (
+        [g for g in given]
+        if given
+        else [
+            strewn(draws.like(y), gen_non_contig_grad_outputs).requires_grad_()
+            for y in case.outputs()
+        ]
+    )
+    return gradcheck(
+        first_derivative(func, len(case.inputs)),
+        (*case.inputs, *cots),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+    )
+
+
+def first_derivative(func: Callable, n: int) -> Callable:
+    """The gradient of func as a function of its n inputs and of the cotangents."""
 
     def first(*values: object) -> tuple:
         args, gs = values[:n], values[n:]
-        outs = [y for y in as_tuple(func(*args)) if isinstance(y, Tensor) and y.is_floating_point()]
+        outs = as_tuple(func(*args))
+        outs = [y for y in outs if isinstance(y, Tensor) and y.is_floating_point()]
         xs = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         live = [(y, g) for y, g in zip(outs, gs) if y.requires_grad]
-        found = grad([y for y, _ in live], xs, [g for _, g in live], create_graph=True, allow_unused=True)
+        ys, cots = [y for y, _ in live], [g for _, g in live]
+        found = grad(ys, xs, cots, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
-    return gradcheck(
-        first, (*case.inputs, *cots), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
-        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+    return first
 
 
 def as_tuple(value: object) -> tuple:
@@ -136,18 +184,30 @@ class Draws:
 class Case:
     """One function at one point."""
 
-    def __init__(self, name: str, func: Callable, inputs: Tensor | Sequence, eps: float, atol: float,
-                 rtol: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        func: Callable,
+        inputs: Tensor | Sequence,
+        eps: float,
+        atol: float,
+        rtol: float,
+    ) -> None:
         self.name, self.func, self.eps, self.atol, self.rtol = name, func, eps, atol, rtol
         self.inputs = as_tuple(inputs)
-        self.moving = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
+        self.moving = [
+            i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad
+        ]
         if not self.moving:
             raise ValueError(f"{name}: no input requires grad, expected at least one")
         for i in self.moving:
             if self.inputs[i].dtype.name != "float64":
                 from tinyfin.backends.base import warn
 
-                warn(f"{name}: input {i} has dtype {self.inputs[i].dtype}; differences need float64 to be exact enough")
+                warn(
+                    f"{name}: input {i} has dtype {self.inputs[i].dtype}; differences need "
+                    "float64 to be exact enough"
+                )
 
     def outputs(self, *values: object) -> list:
         """The floating-point results of func."""
@@ -159,7 +219,10 @@ class Case:
 
     def plain(self, i: int | None = None, value: Tensor | None = None) -> list:
         """Results without history, with input i replaced."""
-        args = [x.detach().requires_grad_() if k in self.moving else x for k, x in enumerate(self.inputs)]
+        args = [
+            x.detach().requires_grad_() if k in self.moving else x
+            for k, x in enumerate(self.inputs)
+        ]
         if i is not None:
             args[i] = value.detach().requires_grad_()
         return [y.detach() for y in self.outputs(*args)]
@@ -231,16 +294,21 @@ class Case:
         """Two walks give the same."""
         for g, h in zip(a, b):
             if g.numel() and float((g - h).abs().max()) > tol:
-                raise GradcheckError(f"{self.name}: two backward walks from output {j} gave different gradients, by "
-                                     f"{float((g - h).abs().max()):.3g}; nondet_tol is {tol}")
+                raise GradcheckError(
+                    f"{self.name}: two backward walks from output {j} gave different gradients, by "
+                    f"{float((g - h).abs().max()):.3g}; nondet_tol is {tol}"
+                )
 
     def check_kind(self, gs: list, dtypes: bool) -> None:
         """Gradients have their inputs' shapes, and dtypes where asked."""
         for i, g in zip(self.moving, gs):
             x = self.inputs[i]
             if g.shape != x.shape or (dtypes and g.dtype is not x.dtype):
-                raise GradcheckError(f"{self.name}: the gradient of input {i} is {tuple(g.shape)} of {g.dtype}, the input "
-                                     f"{tuple(x.shape)} of {x.dtype}")
+                raise GradcheckError(
+                    f"{self.name}: the gradient of input {i} is {tuple(g.shape)} of {g.dtype}, "
+                    "the input "
+                    f"{tuple(x.shape)} of {x.dtype}"
+                )
 
     def check_forward(self, numbers: dict, fast: bool) -> None:
         """Forward mode against differences."""
@@ -257,14 +325,18 @@ class Case:
 
     def push(self, i: int, u: Tensor) -> list:
         """Tangents of all outputs for a tangent of one input; zeros where there is none."""
-        args = [x.detach().requires_grad_() if k in self.moving else x for k, x in enumerate(self.inputs)]
+        args = [
+            x.detach().requires_grad_() if k in self.moving else x
+            for k, x in enumerate(self.inputs)
+        ]
         with forward_ad.dual_level() as level:
             args[i] = forward_ad.make_dual(args[i], u)
             pairs = [forward_ad.unpack_dual(y, level=level) for y in self.outputs(*args)]
             return [F.zeros_of(p.shape, p) if t is None else t.detach() for p, t in pairs]
 
     def check_adjoint(self) -> None:
-        """v'(Ju) by forward mode equals (J'v)'u by reverse mode: the two agree, whatever the differences say."""
+        """v'(Ju) by forward mode equals (J'v)'u by reverse mode: the two agree, whatever the
+        differences say."""
         draws = Draws()
         for n, i in enumerate(self.moving):
             u = draws.like(self.inputs[i])
@@ -272,8 +344,11 @@ class Case:
                 v = draws.like(y)
                 a, b = float((t * v).sum()), float((self.pull(y, v)[n] * u).sum())
                 if not abs(a - b) <= 1e-9 + 1e-7 * max(abs(a), abs(b)):
-                    raise GradcheckError(f"{self.name}: forward and reverse mode are not adjoint for input {i} and output "
-                                         f"{j}: v'(Ju) is {a:.12g}, (J'v)'u is {b:.12g}")
+                    raise GradcheckError(
+                        f"{self.name}: forward and reverse mode are not adjoint for input {i} "
+                        "and output "
+                        f"{j}: v'(Ju) is {a:.12g}, (J'v)'u is {b:.12g}"
+                    )
 
     def check_undefined(self) -> None:
         """backward works when only one of several outputs is used."""
@@ -289,7 +364,7 @@ class Case:
         draws = Draws()
         for j, y in enumerate(self.outputs()):
             vs = F.stack([draws.like(y), draws.like(y)], 0)
-            together = vmap(lambda v: tuple(self.pull(y, v, True)))(vs)  # noqa: B023  (called at once)
+            together = vmap(lambda v: tuple(self.pull(y, v, True)))(vs)
             for n, i in enumerate(self.moving):
                 apart = F.stack([self.pull(y, v, True)[n] for v in (vs[0], vs[1])], 0)
                 self.compare("batched reverse", i, j, together[n], apart)
@@ -301,9 +376,15 @@ class Case:
         draws = Draws()
         for i in self.moving:
             us = F.stack([draws.like(self.inputs[i]), draws.like(self.inputs[i])], 0)
-            together = vmap(lambda u: tuple(self.push(i, u)))(us)  # noqa: B023  (called at once)
+            together = vmap(lambda u: tuple(self.push(i, u)))(us)
             for j, t in enumerate(together):
-                self.compare("batched forward", i, j, t, F.stack([self.push(i, us[0])[j], self.push(i, us[1])[j]], 0))
+                self.compare(
+                    "batched forward",
+                    i,
+                    j,
+                    t,
+                    F.stack([self.push(i, us[0])[j], self.push(i, us[1])[j]], 0),
+                )
 
     def compare(self, mode: str, i: int, j: int, found: Tensor, wanted: Tensor) -> None:
         """Raises where two tables of numbers differ by more than the tolerances."""
@@ -314,9 +395,12 @@ class Case:
             return
         worst = float(F.where(bad, (found - wanted).abs(), 0.0).max())
         raise GradcheckError(
-            f"{self.name}: {mode} mode disagrees for input {i} and output {j} at {int(bad.sum())} of {bad.numel()} "
+            f"{self.name}: {mode} mode disagrees for input {i} and output {j} at "
+            f"{int(bad.sum())} of {bad.numel()} "
             f"places, by up to {worst:.3g} (atol {self.atol:.3g}, rtol {self.rtol:.3g}).\n"
-            f"by {mode} mode:\n{found}\nby {'one at a time' if 'batched' in mode else 'finite differences'}:\n{wanted}")
+            f"by {mode} mode:\n{found}\nby "
+            f"{'one at a time' if 'batched' in mode else 'finite differences'}:\n{wanted}"
+        )
 
 
 def unit(x: Tensor, k: int) -> Tensor:
@@ -327,7 +411,8 @@ def unit(x: Tensor, k: int) -> Tensor:
 
 
 class CallableModule(type(sys)):
-    """This module, callable as the function of its name: an import of either puts it into tinyfin.autograd."""
+    """This module, callable as the function of its name: an import of either puts it into
+    tinyfin.autograd."""
 
     def __call__(self, *args: object, **kwargs: object) -> bool:
         return gradcheck(*args, **kwargs)

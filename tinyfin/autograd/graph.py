@@ -13,7 +13,8 @@ THREAD = _local()
 
 
 class saved_tensors_hooks:
-    """Saved tensors go through pack_hook when an operation saves them, and unpack_hook when they are used.
+    """Saved tensors go through pack_hook when an operation saves them, and unpack_hook when they
+    are used.
 
     Leaves that require grad are not packed: the graph holds them in any case.
 
@@ -53,7 +54,9 @@ def active() -> list:
 def pack(t: Tensor) -> object:
     """One saved tensor in the form of the innermost hooks."""
     hooks = active()[-1]
-    return tensor.Packed(unhooked(hooks.pack_hook, t), lambda value: unhooked(hooks.unpack_hook, value))
+    return tensor.Packed(
+        unhooked(hooks.pack_hook, t), lambda value: unhooked(hooks.unpack_hook, value)
+    )
 
 
 def unhooked(fn: Callable, value: object) -> object:

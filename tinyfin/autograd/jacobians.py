@@ -37,9 +37,16 @@ def in_blocks(columns: list, leaves: list) -> list:
     return blocks
 
 
-def jacrev(func: Callable, argnums: int | tuple = 0, *, has_aux: bool = False, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False) -> Callable:
-    """A function that returns the Jacobian of func by reverse mode, a block for each output and input.
+def jacrev(
+    func: Callable,
+    argnums: int | tuple = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
+    """A function that returns the Jacobian of func by reverse mode, a block for each output and
+    input.
 
     Args:
         argnums: which positional arguments to differentiate by.
@@ -93,12 +100,21 @@ def each_row(row: Callable, basis: list, likes: list, chunk_size: int | None) ->
 def check_chunk(name: str, chunk_size: int | None) -> None:
     """chunk_size must be a positive number."""
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        raise ValueError(f"{name}: chunk_size is {chunk_size!r}, expected a positive integer or None")
+        raise ValueError(
+            f"{name}: chunk_size is {chunk_size!r}, expected a positive integer or None"
+        )
 
 
-def jacfwd(func: Callable, argnums: int | tuple = 0, has_aux: bool = False, *, randomness: str = "error",
-           chunk_size: int | None = None) -> Callable:
-    """A function that returns the Jacobian of func by forward mode, a block for each output and input.
+def jacfwd(
+    func: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable:
+    """A function that returns the Jacobian of func by forward mode, a block for each output and
+    input.
 
     Args:
         argnums: which positional arguments to differentiate by.
@@ -130,16 +146,25 @@ def jacfwd(func: Callable, argnums: int | tuple = 0, has_aux: bool = False, *, r
             outs = tuple(tree.flatten(pushed[1]))
             return (outs, pushed[2]) if has_aux else outs
 
-        columns, aux = each_column(column, unit_vectors(list(inputs)), has_aux, randomness, chunk_size)
+        columns, aux = each_column(
+            column, unit_vectors(list(inputs)), has_aux, randomness, chunk_size
+        )
         blocks = in_blocks(columns, list(inputs))
-        per_output = [[last_first(block[k], x) for block, x in zip(blocks, inputs)] for k in range(len(columns))]
-        jacobian = tree.unflatten(seen["result"], [tree.unflatten(at, block) for block in per_output])
+        per_output = [
+            [last_first(block[k], x) for block, x in zip(blocks, inputs)]
+            for k in range(len(columns))
+        ]
+        jacobian = tree.unflatten(
+            seen["result"], [tree.unflatten(at, block) for block in per_output]
+        )
         return (jacobian, aux) if has_aux else jacobian
 
     return wrapped
 
 
-def each_column(column: Callable, basis: list, has_aux: bool, randomness: str, chunk_size: int | None) -> tuple:
+def each_column(
+    column: Callable, basis: list, has_aux: bool, randomness: str, chunk_size: int | None
+) -> tuple:
     """column of each unit vector, stacked, and func's aux."""
     if basis[0].shape[0] == 0:
         result = column(*(F.zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in basis))

@@ -25,7 +25,8 @@ def fresh(x: Tensor, outer: bool) -> Tensor:
 
 
 def spend(leaves: object) -> None:
-    """Marks the leaves of a transformation that has ended: nobody differentiates by them any more."""
+    """Marks the leaves of a transformation that has ended: nobody differentiates by them any
+    more."""
     for x in leaves:
         if x.is_leaf:
             x.set_extra_("spent", True)

@@ -115,7 +115,8 @@ def level_of(t: Tensor) -> Level | None:
 
 
 def call(op, args: tuple, attrs: tuple):
-    """Hands a call to the greatest level among its arguments; NotImplemented where there is none."""
+    """Hands a call to the greatest level among its arguments; NotImplemented where there is
+    none."""
     top = None
     changed = False
     for i, a in enumerate(args):
@@ -123,7 +124,7 @@ def call(op, args: tuple, attrs: tuple):
             continue
         t = live(a)
         if t is not a:
-            args, changed = (*args[:i], t, *args[i + 1:]), True
+            args, changed = (*args[:i], t, *args[i + 1 :]), True
         level = level_of(t)
         if level is not None and (top is None or level.number > top.number):
             top = level

@@ -1,4 +1,5 @@
-"""Modes of the calling thread: recording, inference, anomaly detection, deterministic arithmetic."""
+"""Modes of the calling thread: recording, inference, anomaly detection, deterministic
+arithmetic."""
 
 from tinyfin import config
 from tinyfin.core import tensor
@@ -29,7 +30,9 @@ class Mode:
         from functools import wraps
 
         if isinstance(function, type):
-            raise TypeError(f"{type(self).__name__}: decorates functions, not the class {function.__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: decorates functions, not the class {function.__name__}"
+            )
 
         @wraps(function)
         def wrapped(*args, **kwargs):
@@ -105,7 +108,8 @@ class set_grad_enabled(Mode):
 
 
 class inference_mode(Mode):
-    """No recording, and results that never take part in recording later; with mode=False the contrary.
+    """No recording, and results that never take part in recording later; with mode=False the
+    contrary.
 
     >>> import tinyfin
     >>> with tinyfin.inference_mode():
@@ -258,9 +262,16 @@ def check_anomaly(node, results):
     if not NAN.get("wanted", True):
         return
     for i, g in enumerate(results):
-        if g is not None and isinstance(g, tensor.Tensor) and g.is_floating_point() and bool(g.isnan().any()):
-            raise RuntimeError(f"backward of {node.name_()}: the gradient of input {i} has NaN.\n"
-                               f"It was recorded here:\n{node.trace}")
+        if (
+            g is not None
+            and isinstance(g, tensor.Tensor)
+            and g.is_floating_point()
+            and bool(g.isnan().any())
+        ):
+            raise RuntimeError(
+                f"backward of {node.name_()}: the gradient of input {i} has NaN.\n"
+                f"It was recorded here:\n{node.trace}"
+            )
 
 
 tensor.install_hook("trace", trace)

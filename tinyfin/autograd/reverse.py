@@ -27,15 +27,23 @@ def cotangents(name, tensors, grads):
     result = []
     for t, g in zip(tensors, grads):
         if not t.requires_grad:
-            raise RuntimeError(f"{name}: element 0 of tensors does not require grad and has no grad_fn; was it made "
-                               "under no_grad, by detach(), or from integers?")
+            raise RuntimeError(
+                f"{name}: element 0 of tensors does not require grad and has no grad_fn; was it "
+                "made "
+                "under no_grad, by detach(), or from integers?"
+            )
         if g is None:
             if t.numel() != 1:
-                raise RuntimeError(f"{name}: the tensor has shape {tuple(t.shape)}; grad can be created implicitly only "
-                                   "for scalar outputs, give one of the same shape")
+                raise RuntimeError(
+                    f"{name}: the tensor has shape {tuple(t.shape)}; grad can be created "
+                    "implicitly only "
+                    "for scalar outputs, give one of the same shape"
+                )
             g = F.full_of(t.shape, 1, t)
         elif tuple(g.shape) != tuple(t.shape):
-            raise RuntimeError(f"{name}: the gradient has shape {tuple(g.shape)}, the tensor {tuple(t.shape)}")
+            raise RuntimeError(
+                f"{name}: the gradient has shape {tuple(g.shape)}, the tensor {tuple(t.shape)}"
+            )
         elif g.dtype is not t.dtype:
             g = g.to(t.dtype)
         result.append(g)
@@ -71,8 +79,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             t.grad = g if t.grad is None else t.grad + g
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None,
-         materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    allow_unused=None,
+    materialize_grads=False,
+):
     """The gradients of `outputs` with respect to `inputs`, without touching any `grad`.
 
     Args:
@@ -96,8 +111,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if g is None and materialize_grads:
             found[i] = F.zeros_of(inputs[i].shape, inputs[i])
         elif g is None and not allow_unused:
-            raise RuntimeError(f"grad: input {i} of shape {tuple(inputs[i].shape)} does not take part in the outputs; "
-                               "pass allow_unused=True to get None for it")
+            raise RuntimeError(
+                f"grad: input {i} of shape {tuple(inputs[i].shape)} does not take part in the "
+                "outputs; "
+                "pass allow_unused=True to get None for it"
+            )
     return tuple(found)
 
 
@@ -124,7 +142,9 @@ def register_hook(self, hook):
 def register_post_accumulate_grad_hook(self, hook):
     """Calls hook(tensor) after a leaf's gradient was accumulated."""
     if not self.is_leaf or not self.requires_grad:
-        raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate")
+        raise RuntimeError(
+            "register_post_accumulate_grad_hook: only leaves that require grad accumulate"
+        )
     return RemovableHandle(rare_list(self, "post_hooks"), hook)
 
 
@@ -158,8 +178,12 @@ def retain_grad(self):
     node.watchers.append((-1 - self.output_nr, keep))
 
 
-for _name, _value in {"backward": backward_method, "register_hook": register_hook, "retain_grad": retain_grad,
-                      "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook}.items():
+for _name, _value in {
+    "backward": backward_method,
+    "register_hook": register_hook,
+    "retain_grad": retain_grad,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}.items():
     tensor.install_method(_name, _value)
 tensor.install_hook("backward", backward)
 tensor.install_hook("full_of", lambda shape, value, like: F.full_of(shape, value, like))

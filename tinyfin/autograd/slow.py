@@ -36,7 +36,8 @@ def check(op, args, attrs):
 
 
 def slow(op, args, attrs, bits):
-    """Answers a call made while one of the slow bits is set; NotImplemented means: go on as usual."""
+    """Answers a call made while one of the slow bits is set; NotImplemented means: go on as
+    usual."""
     if bits & (FORWARD | VMAP):
         result = HANDLERS[FORWARD](op, args, attrs)
         if result is not NotImplemented:

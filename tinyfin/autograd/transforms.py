@@ -24,10 +24,14 @@ def picked(name: str, args: tuple, argnums: int | tuple) -> tuple:
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     for n in numbers:
         if not isinstance(n, int):
-            raise TypeError(f"{name}: argnums is {argnums!r}, expected an integer or a tuple of integers")
+            raise TypeError(
+                f"{name}: argnums is {argnums!r}, expected an integer or a tuple of integers"
+            )
         if not -len(args) <= n < len(args):
-            raise RuntimeError(f"{name}: argnums is {argnums!r}, but func was called with {len(args)} positional "
-                               "arguments")
+            raise RuntimeError(
+                f"{name}: argnums is {argnums!r}, but func was called with {len(args)} positional "
+                "arguments"
+            )
     if len({n % len(args) for n in numbers}) < len(numbers):
         raise RuntimeError(f"{name}: argnums {argnums!r} names an argument twice")
     return tuple(args[n] for n in numbers) if isinstance(argnums, tuple) else args[argnums]
@@ -51,10 +55,15 @@ def checked_leaves(name: str, what: str, value: object) -> list:
         raise RuntimeError(f"{name}: {what} holds no tensors")
     for x in leaves:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}: {what} holds {x!r} of type {type(x).__name__}, expected Tensors in tuples, lists "
-                            "or dicts")
+            raise TypeError(
+                f"{name}: {what} holds {x!r} of type {type(x).__name__}, expected Tensors in "
+                "tuples, lists "
+                "or dicts"
+            )
         if not x.is_floating_point():
-            raise RuntimeError(f"{name}: {what} holds a tensor of dtype {x.dtype}, expected a floating-point dtype")
+            raise RuntimeError(
+                f"{name}: {what} holds a tensor of dtype {x.dtype}, expected a floating-point dtype"
+            )
     return leaves
 
 
@@ -83,7 +92,9 @@ def pulled(outs: list, cots: list, xs: list, outer: bool, retain: bool = False) 
     gs: list = [None] * len(xs)
     if live:
         inner = set(xs)
-        keep = outer and (any(g.requires_grad for _, g in live) or reaches_beyond([y for y, _ in live], inner))
+        keep = outer and (
+            any(g.requires_grad for _, g in live) or reaches_beyond([y for y, _ in live], inner)
+        )
         gs = run_backward([y for y, _ in live], [g for _, g in live], retain or keep, keep, xs)
         gs = released(gs, inner)
     return [F.zeros_of(x.shape, x) if g is None else g for g, x in zip(gs, xs)]
@@ -94,7 +105,10 @@ def split_aux(name: str, result: object, has_aux: bool) -> tuple:
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(f"{name}: has_aux is True, but func returned {type(result).__name__}, expected (output, aux)")
+        raise RuntimeError(
+            f"{name}: has_aux is True, but func returned {type(result).__name__}, expected "
+            "(output, aux)"
+        )
     return result
 
 
@@ -128,10 +142,18 @@ def differentiated(name: str, func: Callable, argnums: int | tuple, has_aux: boo
             result = func(*placed(args, argnums, tree.unflatten(at, xs)), **kwargs)
             y, aux = split_aux(name, result, has_aux)
             if not isinstance(y, Tensor) or y.numel() != 1:
-                what = f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"type {type(y).__name__}"
-                raise RuntimeError(f"{name}: func returned an output of {what}, expected a tensor of one element")
+                what = (
+                    f"shape {tuple(y.shape)}"
+                    if isinstance(y, Tensor)
+                    else f"type {type(y).__name__}"
+                )
+                raise RuntimeError(
+                    f"{name}: func returned an output of {what}, expected a tensor of one element"
+                )
             if not y.is_floating_point():
-                raise RuntimeError(f"{name}: func returned an output of dtype {y.dtype}, expected floating point")
+                raise RuntimeError(
+                    f"{name}: func returned an output of dtype {y.dtype}, expected floating point"
+                )
             gs = pulled([y], [F.full_of(y.shape, 1.0, y)], xs, mode.outer)
             value = forget((y, aux) if has_aux else y, set(xs))
             spend(xs)
@@ -209,7 +231,9 @@ def vjp(func: Callable, *primals: object, has_aux: bool = False) -> tuple:
     inner = set(xs)
     spend(xs)
 
-    def pull(*cotangents: object, retain_graph: bool = True, create_graph: bool | None = None) -> object:
+    def pull(
+        *cotangents: object, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> object:
         """Cotangents of the primals; one primal gives a tuple of one, as PyTorch does."""
         cots = matching(result, cotangents[0] if len(cotangents) == 1 else cotangents, outs)
         with Recording() as now:
@@ -228,11 +252,16 @@ def matching(result: object, cotangents: object, outs: list) -> list:
     for y, g in zip(outs, cots):
         if not isinstance(g, Tensor) or g.shape != y.shape:
             what = tuple(g.shape) if isinstance(g, Tensor) else type(g).__name__
-            raise RuntimeError(f"vjp: a cotangent is {what}, expected a Tensor of the output's shape {tuple(y.shape)}")
+            raise RuntimeError(
+                f"vjp: a cotangent is {what}, expected a Tensor of the output's shape "
+                f"{tuple(y.shape)}"
+            )
     return [g if g.dtype is y.dtype else g.to(y.dtype) for y, g in zip(outs, cots)]
 
 
-def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
+def jvp(
+    func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
+) -> tuple:
     """(func(*primals), its derivative along tangents), by forward mode.
 
     Args:
@@ -256,7 +285,9 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     xs, ts = checked_leaves("jvp", "primals", primals), checked_leaves("jvp", "tangents", tangents)
     for x, t in zip(xs, ts):
         if x.shape != t.shape:
-            raise RuntimeError(f"jvp: a tangent has shape {tuple(t.shape)}, its primal {tuple(x.shape)}")
+            raise RuntimeError(
+                f"jvp: a tangent has shape {tuple(t.shape)}, its primal {tuple(x.shape)}"
+            )
     with forward_ad.dual_level() as level:
         duals = [forward_ad.make_dual(x, t) for x, t in zip(xs, ts)]
         result, aux = split_aux("jvp", func(*tree.unflatten(primals, duals)), has_aux)
@@ -264,7 +295,9 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         if strict and any(t is None for _, t in pairs):
             raise RuntimeError("jvp: an output does not depend on the primals, and strict is True")
         value = tree.unflatten(result, [p for p, _ in pairs])
-        moved = tree.unflatten(result, [F.zeros_of(p.shape, p) if t is None else t for p, t in pairs])
+        moved = tree.unflatten(
+            result, [F.zeros_of(p.shape, p) if t is None else t for p, t in pairs]
+        )
         if has_aux:
             return value, moved, tree.mapped(lambda y: without_dual(y, level), aux)
     return value, moved
@@ -282,7 +315,9 @@ def tree_of_tensors(name: str, result: object) -> list:
     leaves = tree.flatten(result)
     for y in leaves:
         if not isinstance(y, Tensor):
-            raise RuntimeError(f"{name}: func returned {y!r} of type {type(y).__name__}, expected Tensors")
+            raise RuntimeError(
+                f"{name}: func returned {y!r} of type {type(y).__name__}, expected Tensors"
+            )
     return leaves
 
 

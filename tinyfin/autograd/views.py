@@ -37,14 +37,20 @@ def embed_unfold(g, shape, dim, size, step):
     if not shape:
         return g.reshape(())
     windows, n = g.shape[dim], shape[dim]
-    places = (F.arange(windows, device=g.device).unsqueeze(1) * step + F.arange(size, device=g.device)).reshape(-1)
-    flat = g.movedim(-1, dim + 1).reshape(*shape[:dim], windows * size, *shape[dim + 1:])
-    return F.index_add(F.zeros_of(shape[:dim] + (n,) + shape[dim + 1:], g), dim, places, flat)
+    places = (
+        F.arange(windows, device=g.device).unsqueeze(1) * step + F.arange(size, device=g.device)
+    ).reshape(-1)
+    flat = g.movedim(-1, dim + 1).reshape(*shape[:dim], windows * size, *shape[dim + 1 :])
+    return F.index_add(F.zeros_of(shape[:dim] + (n,) + shape[dim + 1 :], g), dim, places, flat)
 
 
 def positions(shape, stride, device):
     """Storage positions, relative to the first element, of every element of a geometry."""
-    where = F.zeros(*shape, dtype=F.int64, device=device) if shape else F.zeros(1, dtype=F.int64).reshape(())
+    where = (
+        F.zeros(*shape, dtype=F.int64, device=device)
+        if shape
+        else F.zeros(1, dtype=F.int64).reshape(())
+    )
     for i, (size, step) in enumerate(zip(shape, stride)):
         line = F.arange(size, device=device) * step
         where = where + line.reshape((size,) + (1,) * (len(shape) - i - 1))
@@ -57,7 +63,8 @@ def strided(x, shape, stride, offset):
 
 
 def overlaps(shape, stride):
-    """Whether elements of a geometry may share memory; exact for what slicing and transposing make."""
+    """Whether elements of a geometry may share memory; exact for what slicing and transposing
+    make."""
     reach = 0
     for step, size in sorted((abs(step), size) for size, step in zip(shape, stride) if size != 1):
         if step <= reach:
@@ -67,10 +74,19 @@ def overlaps(shape, stride):
 
 
 def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
-    """The gradient of as_strided: g added at storage positions, then read with the base's geometry."""
-    if tuple(shape) == tuple(size) and tuple(stride) == tuple(base_stride) and offset == base_offset:
+    """The gradient of as_strided: g added at storage positions, then read with the base's
+    geometry."""
+    if (
+        tuple(shape) == tuple(size)
+        and tuple(stride) == tuple(base_stride)
+        and offset == base_offset
+    ):
         return g
-    if is_dense(shape, base_stride) and not overlaps(size, stride) and within(shape, size, stride, offset - base_offset):
+    if (
+        is_dense(shape, base_stride)
+        and not overlaps(size, stride)
+        and within(shape, size, stride, offset - base_offset)
+    ):
         out = F.zeros_of(shape, g)
         tensor.assign(strided(out, size, stride, out.storage_offset() + offset - base_offset), g)
         return out
@@ -85,7 +101,8 @@ def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
 
 
 def write_node(base, view, node, out_nr):
-    """The history of `base` after a write through `view`: old values outside, what was written inside."""
+    """The history of `base` after a write through `view`: old values outside, what was written
+    inside."""
     geometry = (tuple(view.shape), view.stride(), view.storage_offset())
     mine = (tuple(base.shape), base.stride(), base.storage_offset())
     written = tensor.twin(view)
@@ -95,7 +112,9 @@ def write_node(base, view, node, out_nr):
 
     def backward(grads, node):
         if dense:
-            return dense_parts(grads[0], geometry[0], geometry[1], geometry[2] - mine[2], old_matters)
+            return dense_parts(
+                grads[0], geometry[0], geometry[1], geometry[2] - mine[2], old_matters
+            )
         index = index_of(mine, geometry, grads[0].device)
         outside = clear_region(grads[0], index) if old_matters else None
         return outside, F.index_select(grads[0].reshape(-1), 0, index).reshape(geometry[0])
@@ -109,12 +128,14 @@ def within(shape, size, stride, offset):
     for s in shape:
         n *= s
     reach = [step * (s - 1) for s, step in zip(size, stride)]
-    return 0 in size or (offset + sum(r for r in reach if r < 0) >= 0 and
-                         offset + sum(r for r in reach if r > 0) < n)
+    return 0 in size or (
+        offset + sum(r for r in reach if r < 0) >= 0 and offset + sum(r for r in reach if r > 0) < n
+    )
 
 
 def dense_parts(g, shape, stride, offset, old_matters):
-    """The cotangent of a row-major base outside a written window (zeros inside; g may be infinite there), and inside."""
+    """The cotangent of a row-major base outside a written window (zeros inside; g may be infinite
+    there), and inside."""
     g = g if g.is_contiguous() else F.contiguous_copy(g)
     inside = strided(g, shape, stride, g.storage_offset() + offset)
     if not old_matters:
@@ -152,8 +173,13 @@ def clear_region(g, index):
     return F.where(hits == 0, flat, 0.0).reshape(g.shape)
 
 
-for _name, _value in {"embed_slice": embed_slice, "embed_narrow": embed_narrow, "embed_diagonal": embed_diagonal,
-                      "embed_unfold": embed_unfold, "strided_embed": strided_embed,
-                      "getitem_view_of": getitem_view_of}.items():
+for _name, _value in {
+    "embed_slice": embed_slice,
+    "embed_narrow": embed_narrow,
+    "embed_diagonal": embed_diagonal,
+    "embed_unfold": embed_unfold,
+    "strided_embed": strided_embed,
+    "getitem_view_of": getitem_view_of,
+}.items():
     offer(_name, _value)
 tensor.install_hook("write_node", write_node)

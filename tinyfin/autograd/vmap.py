@@ -20,6 +20,7 @@ Tensor = tensor.Tensor
 
 # ---- batched tensors
 
+
 def batched(level: Level, value: Tensor, dim: int = 0) -> Tensor:
     """A batched tensor over a value; one whose value has a history requires grad too."""
     t = tensor.wrap(value, BATCH, (level, value, dim), dim)
@@ -30,8 +31,11 @@ def batched(level: Level, value: Tensor, dim: int = 0) -> Tensor:
 
 def refuse(grads: tuple, node: object) -> tuple:
     """Gradients do not leave a vmap from inside: the batch would be lost."""
-    raise RuntimeError("backward: inside vmap, a gradient is asked of a tensor outside; differentiate outside vmap, "
-                       "or with respect to a tensor made inside")
+    raise RuntimeError(
+        "backward: inside vmap, a gradient is asked of a tensor outside; differentiate outside "
+        "vmap, "
+        "or with respect to a tensor made inside"
+    )
 
 
 def unpacked(level: Level, a: object) -> tuple:
@@ -55,7 +59,8 @@ def moved(value: Tensor, source: int, target: int) -> Tensor:
 
 
 def front(level: Level, a: object, expand: bool = False) -> object:
-    """An argument's value with the batch in front; with `expand` also where it is the same for all."""
+    """An argument's value with the batch in front; with `expand` also where it is the same for
+    all."""
     value, dim = unpacked(level, a)
     if dim is not None:
         return to_front(value, dim)
@@ -65,7 +70,8 @@ def front(level: Level, a: object, expand: bool = False) -> object:
 
 
 def aligned(level: Level, args: tuple, expand: bool = False) -> tuple:
-    """Values in which samples broadcast as the arguments do: batch in front, then axes of size one."""
+    """Values in which samples broadcast as the arguments do: batch in front, then axes of size
+    one."""
     most = max((a.ndim for a in args if isinstance(a, Tensor)), default=0)
     return tuple(padded(front(level, a, expand), a, most) for a in args)
 
@@ -95,11 +101,14 @@ def spread(out: Tensor, like: Tensor) -> Tensor:
     missing = sorted(batches(like) - have, key=lambda level: level.number)
     wide = F.zeros(*out.shape, dtype=out.dtype, device=out.device) if have and missing else out
     for level in missing:
-        wide = batched(level, F.contiguous_copy(F.expand(F.unsqueeze(wide, 0), (level.size, *out.shape))))
+        wide = batched(
+            level, F.contiguous_copy(F.expand(F.unsqueeze(wide, 0), (level.size, *out.shape)))
+        )
     return out + wide if have and missing else wide
 
 
 # ---- one call
+
 
 def call(level: Level, op, args: tuple, attrs: tuple):
     """One call with batched tensors of this level among its arguments."""
@@ -112,10 +121,14 @@ def call(level: Level, op, args: tuple, attrs: tuple):
     if op.family in levels.RANDOM:
         return batching.random(level, op, args, attrs)
     if op.mutates:
-        return op.formula(*args, *attrs) if any(entry_at(a, level) for a in args) else NotImplemented
+        return (
+            op.formula(*args, *attrs) if any(entry_at(a, level) for a in args) else NotImplemented
+        )
     if op.batch is not None:
         pairs = [unpacked(level, a) for a in args]
-        return finish(level, op, args, attrs, op.batch([v for v, _ in pairs], [d for _, d in pairs], attrs))
+        return finish(
+            level, op, args, attrs, op.batch([v for v, _ in pairs], [d for _, d in pairs], attrs)
+        )
     rule = batching.rule_of(level, op, args, attrs)
     if rule is None:
         return op.formula(*args, *attrs)
@@ -141,8 +154,11 @@ def assign(level: Level, x: Tensor, src: Tensor) -> Tensor:
     """x.copy_(src), sample by sample."""
     if entry_at(x, level) is None:
         raise RuntimeError(
-            "vmap: a batched tensor cannot be written into one that is the same for the whole batch; make the "
-            "tensor from a batched one (zeros_like, clone), or use an operation that is not in place")
+            "vmap: a batched tensor cannot be written into one that is the same for the whole "
+            "batch; make the "
+            "tensor from a batched one (zeros_like, clone), or use an operation that is not in "
+            "place"
+        )
     tensor.check_write(x, "copy_")
     value, dim = unpacked(level, x)
     target = to_front(value, dim)
@@ -156,15 +172,23 @@ def assign(level: Level, x: Tensor, src: Tensor) -> Tensor:
 
 # ---- the transformation
 
-def vmap(func: Callable, in_dims: object = 0, out_dims: object = 0, randomness: str = "error", *,
-         chunk_size: int | None = None) -> Callable:
+
+def vmap(
+    func: Callable,
+    in_dims: object = 0,
+    out_dims: object = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable:
     """A function that maps func over an axis of its arguments.
 
     Args:
         in_dims: the axis of each argument (a number, None for "not mapped", or a tree of them);
             keyword arguments are mapped over axis 0.
         out_dims: where the axis stands in each result.
-        randomness: random operations inside are an 'error', 'different' or the 'same' for each sample.
+        randomness: random operations inside are an 'error', 'different' or the 'same' for each
+            sample.
         chunk_size: at most so many samples at a time, to save memory.
 
     Raises:
@@ -177,7 +201,9 @@ def vmap(func: Callable, in_dims: object = 0, out_dims: object = 0, randomness: 
     [5.0, 25.0]
     """
     if randomness not in ("error", "different", "same"):
-        raise RuntimeError(f"vmap: randomness is {randomness!r}, expected 'error', 'different' or 'same'")
+        raise RuntimeError(
+            f"vmap: randomness is {randomness!r}, expected 'error', 'different' or 'same'"
+        )
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ValueError(f"vmap: chunk_size is {chunk_size!r}, expected a positive integer or None")
 
@@ -202,18 +228,27 @@ def mapped_leaves(args: tuple, kwargs: dict, in_dims: object) -> tuple:
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(f"vmap: in_dims is {in_dims!r}, expected an integer or a tuple with one entry for each argument")
+        raise ValueError(
+            f"vmap: in_dims is {in_dims!r}, expected an integer or a tuple with one entry for "
+            "each argument"
+        )
     dims = tree.spread(in_dims, args)
     if dims is None:
-        raise ValueError(f"vmap: in_dims {in_dims!r} does not fit the arguments, {len(args)} of them")
+        raise ValueError(
+            f"vmap: in_dims {in_dims!r} does not fit the arguments, {len(args)} of them"
+        )
     leaves = tree.flatten(args) + tree.flatten(kwargs)
     dims += [0 if isinstance(x, Tensor) else None for x in tree.flatten(kwargs)]
     checked = [mapped_axis(x, d) for x, d in zip(leaves, dims)]
     sizes = {x.shape[d] for x, d in zip(leaves, checked) if d is not None}
     if not sizes:
-        raise ValueError("vmap: no argument is mapped; in_dims must name an axis of at least one tensor")
+        raise ValueError(
+            "vmap: no argument is mapped; in_dims must name an axis of at least one tensor"
+        )
     if len(sizes) > 1:
-        raise ValueError(f"vmap: the mapped axes have sizes {sorted(sizes)}, expected the same for all")
+        raise ValueError(
+            f"vmap: the mapped axes have sizes {sorted(sizes)}, expected the same for all"
+        )
     return leaves, checked, sizes.pop()
 
 
@@ -224,16 +259,28 @@ def mapped_axis(x: object, d: object) -> int | None:
     if not isinstance(d, int):
         raise ValueError(f"vmap: in_dims holds {d!r}, expected integers or None")
     if not isinstance(x, Tensor):
-        raise ValueError(f"vmap: in_dims is {d} for an argument of type {type(x).__name__}, expected None: only tensors "
-                         "can be mapped")
+        raise ValueError(
+            f"vmap: in_dims is {d} for an argument of type {type(x).__name__}, expected None: "
+            "only tensors "
+            "can be mapped"
+        )
     if not -x.ndim <= d < x.ndim:
-        raise ValueError(f"vmap: in_dims is {d} for a tensor of shape {tuple(x.shape)}, expected {-x.ndim} to "
-                         f"{x.ndim - 1}")
+        raise ValueError(
+            f"vmap: in_dims is {d} for a tensor of shape {tuple(x.shape)}, expected {-x.ndim} to "
+            f"{x.ndim - 1}"
+        )
     return d % x.ndim
 
 
-def run(func: Callable, build: tuple, leaves: list, dims: list, size: int, out_dims: object,
-        randomness: str) -> object:
+def run(
+    func: Callable,
+    build: tuple,
+    leaves: list,
+    dims: list,
+    size: int,
+    out_dims: object,
+    randomness: str,
+) -> object:
     """One pass of func over batched arguments."""
     with Level(BATCH, size, randomness) as level:
         inside = [x if d is None else batched(level, x, d) for x, d in zip(leaves, dims)]
@@ -242,7 +289,9 @@ def run(func: Callable, build: tuple, leaves: list, dims: list, size: int, out_d
         outs = tree.flatten(result)
         places = tree.spread(out_dims, result)
         if places is None:
-            raise ValueError(f"vmap: out_dims {out_dims!r} does not fit the result, {len(outs)} tensors")
+            raise ValueError(
+                f"vmap: out_dims {out_dims!r} does not fit the result, {len(outs)} tensors"
+            )
         return tree.unflatten(result, [taken_out(level, x, d) for x, d in zip(outs, places)])
 
 
@@ -260,8 +309,11 @@ def taken_out(level: Level, x: object, place: object) -> object:
             raise ValueError("vmap: out_dims is None for a result that differs within the batch")
         return value
     if not -x.ndim - 1 <= place <= x.ndim:
-        raise IndexError(f"vmap: out_dims is {place} for a result of {x.ndim} dimensions, expected {-x.ndim - 1} to "
-                         f"{x.ndim}")
+        raise IndexError(
+            f"vmap: out_dims is {place} for a result of {x.ndim} dimensions, expected "
+            f"{-x.ndim - 1} to "
+            f"{x.ndim}"
+        )
     place %= x.ndim + 1
     if dim is None:
         shape = (*value.shape[:place], level.size, *value.shape[place:])
@@ -287,10 +339,16 @@ def by_loop(level: Level, op, args: tuple, attrs: tuple):
     warn(f"vmap: {op.name} has no rule for batches and runs once for each sample")
     pairs = [unpacked(level, a) for a in args]
     if level.size == 0:
-        raise RuntimeError(f"vmap: {op.name} has no rule for batches and cannot run on an empty one")
+        raise RuntimeError(
+            f"vmap: {op.name} has no rule for batches and cannot run on an empty one"
+        )
     rows = []
     for b in range(level.size):
-        rows.append(op.run_with(tuple(v if d is None else v[(slice(None),) * d + (b,)] for v, d in pairs), attrs))
+        rows.append(
+            op.run_with(
+                tuple(v if d is None else v[(slice(None),) * d + (b,)] for v, d in pairs), attrs
+            )
+        )
     if isinstance(rows[0], tuple):
         return tuple(F.stack(list(column), 0) for column in zip(*rows))
     return F.stack(rows, 0)

@@ -21,7 +21,7 @@ class Device:
             spec, index = spec.type, spec.index
         if not isinstance(spec, str):
             raise TypeError(
-                f"device: got {spec!r} of type {type(spec).__name__}, expected a string such as 'cpu'"
+                f"device: got {spec!r} of type {type(spec).__name__}, expected a string like 'cpu'"
             )
         kind, colon, number = spec.partition(":")
         if colon:
@@ -37,8 +37,12 @@ class Device:
             raise RuntimeError(
                 f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}"
             )
+        if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
+            raise TypeError(f"device: index is {index!r}, expected an integer")
         if index is not None and not 0 <= index < 256:
             raise ValueError(f"device: index {index} is out of range 0 to 255")
+        if kind == "cpu" and index:
+            raise RuntimeError(f"device: {kind}:{index} does not exist, the host is one device")
         self.type, self.index, self.slot = kind, index, SLOTS[kind]
 
     def __eq__(self, other):

@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName)
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -11,7 +11,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport DType, category, dtype_object, promoted
 from tinyfin.core.layout cimport *
 from tinyfin.core.storage cimport Storage, borrow, borrow_buffer
-from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element, shape_tuple
+from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element
 
 from tinyfin.core.device import device_object
 from tinyfin.core.dtype import all_dtypes, default_float
@@ -115,7 +115,8 @@ def from_raw(exporter, DType dtype not None, int64_t count, int64_t offset):
             raise ValueError(f"frombuffer: {rest} bytes are no multiple of {dtype}'s {item}")
         count = rest // item
     if count > rest // item:
-        raise ValueError(f"frombuffer: {count} elements of {dtype} at offset {offset} exceed the buffer's {s.nbytes} bytes")
+        raise ValueError(f"frombuffer: {count} elements of {dtype} at offset {offset} exceed the buffer's "
+                         f"{s.nbytes} bytes")
     if <size_t>(s.data + offset) % item:
         raise ValueError(f"frombuffer: offset {offset} is not aligned to {dtype}'s {item} bytes")
     t.storage = s
@@ -203,7 +204,8 @@ cdef int scan(object data, Found *f, int depth) except -1:
             dtype = dtype_of_leaf(data, f.real)
     if items is None:
         if depth != (f.ndim if f.leaf < 0 else f.leaf):
-            raise ValueError(f"tensor: expected a sequence of length {f.shape[depth]} at dimension {depth}, got {data!r}")
+            raise ValueError(f"tensor: expected a sequence of length {f.shape[depth]} at dimension {depth}, "
+                             f"got {data!r}")
         f.leaf = depth
         return note_dtype(f, dtype)
     if f.leaf >= 0 and depth >= f.leaf:
@@ -378,7 +380,8 @@ cdef extern from *:
     typedef struct tf_dl_managed { tf_dl_tensor dl_tensor; void *manager_ctx;
                      void (*deleter)(struct tf_dl_managed *); } tf_dl_managed;
     typedef struct tf_dl_versioned { uint32_t major, minor; void *manager_ctx;
-                     void (*deleter)(struct tf_dl_versioned *); uint64_t flags; tf_dl_tensor dl_tensor; } tf_dl_versioned;
+                     void (*deleter)(struct tf_dl_versioned *); uint64_t flags;
+                     tf_dl_tensor dl_tensor; } tf_dl_versioned;
     """
     ctypedef struct tf_dl_device:
         int32_t device_type, device_id

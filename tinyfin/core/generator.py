@@ -10,6 +10,11 @@ MASK = (1 << 64) - 1
 DEFAULT_SEED = 67280421310721
 
 
+def signed(word):
+    """The signed number with the same 64 bits."""
+    return word - (1 << 64) if word >> 63 else word
+
+
 class Generator:
     """A stream of random numbers.
 
@@ -49,7 +54,7 @@ class Generator:
         draw = self._draw
         self._draw = (draw + 1) & MASK
         seed = self._seed
-        return (seed - (1 << 64) if seed >> 63 else seed), draw
+        return signed(seed), signed(draw)
 
     def state_dict(self):
         """Seed and draw number."""

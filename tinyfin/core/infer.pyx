@@ -271,7 +271,7 @@ cdef int squeeze(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
-    cdef int i, k
+    cdef int i
     cdef int drop = 0
     start(x, y)
     for i in range(<int>at.i[0]):
@@ -328,7 +328,21 @@ cdef int getitem_view(const tf_view *const *inputs, int n, tf_view *const *outpu
             k += 1
     y.ndim = k
     if numel(y) > 0:
+        need_inside(x, at, name)
         move(y, shift)
+    return 0
+
+
+cdef int need_inside(const tf_view *x, const tf_attrs *at, object name) except -1:
+    """A spec that reaches no further than the axes."""
+    cdef int i
+    cdef int64_t first, last
+    for i in range(x.ndim):
+        first = last = at.i[3 * i]
+        if at.i[3 * i + 2] > 1:
+            last += at.i[3 * i + 1] * (at.i[3 * i + 2] - 1)
+        if first < 0 or last < 0 or first >= x.shape[i] or last >= x.shape[i]:
+            raise IndexError(f"{name}: {first} to {last} leave dim {i} of size {x.shape[i]}")
     return 0
 
 

@@ -64,6 +64,14 @@ cdef int need_alike(const tf_view *a, const tf_view *b, object name, object firs
     return 0
 
 
+cdef int need_match(const tf_view *v, const tf_view *like_it, object name, object argument) except -1:
+    """A cotangent or a saved result has the shape and dtype of what it belongs to."""
+    if not alike(v, like_it) or v.dtype != like_it.dtype:
+        raise RuntimeError(f"{name}: {argument} is {shape_of(v)} of {dtype_object(v.dtype)}, expected "
+                           f"{shape_of(like_it)} of {dtype_object(like_it.dtype)}")
+    return 0
+
+
 # ---------------------------------------------------------------- softmax
 
 cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -80,7 +88,8 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int softmax_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call, object name) except -1:
     """(g, y)"""
-    need_alike(inputs[0], inputs[1], name, "g", "y")
+    need_match(inputs[0], inputs[1], name, "g")
+    need_float(inputs[1], name, "y")
     like(outputs[0], inputs[1], inputs[1].dtype)
     return 0
 
@@ -126,6 +135,12 @@ cdef void statistics(tf_view *m, const tf_view *x, int count) noexcept:
         m.shape[i] = 1
 
 
+cdef int need_statistics(const tf_view *m, const tf_view *x, int count, object name, object argument) except -1:
+    cdef tf_view wanted
+    statistics(&wanted, x, count)
+    return need_match(m, &wanted, name, argument)
+
+
 cdef int layer_norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     const tf_attrs *at, tf_call *call, object name) except -1:
     """(x, w?, b? -> y, mean, rstd)"""
@@ -165,7 +180,10 @@ cdef int layer_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     """(g, x, mean, rstd, w? -> gx, gw, gb); after normalized_shape: are gw and gb wanted"""
     cdef int count = trailing(inputs[1], at, name)
     cdef int dtype = inputs[4].dtype if given(inputs[4]) else inputs[1].dtype
-    need_alike(inputs[0], inputs[1], name, "g", "input")
+    need_match(inputs[0], inputs[1], name, "g")
+    need_statistics(inputs[2], inputs[1], count, name, "mean")
+    need_statistics(inputs[3], inputs[1], count, name, "rstd")
+    affine(inputs[4], at, name, "weight")
     like(outputs[0], inputs[1], inputs[1].dtype)
     parameter_gradient(outputs[1], inputs[1], count, dtype, at.i[9] != 0)
     parameter_gradient(outputs[2], inputs[1], count, dtype, at.i[10] != 0)
@@ -177,7 +195,9 @@ cdef int rms_norm_grad(const tf_view *const *inputs, int n, tf_view *const *outp
     """(g, x, rstd, w? -> gx, gw); after normalized_shape and eps: whether w wants a gradient"""
     cdef int count = trailing(inputs[1], at, name)
     cdef int dtype = inputs[3].dtype if given(inputs[3]) else inputs[1].dtype
-    need_alike(inputs[0], inputs[1], name, "g", "input")
+    need_match(inputs[0], inputs[1], name, "g")
+    need_statistics(inputs[2], inputs[1], count, name, "rstd")
+    affine(inputs[3], at, name, "weight")
     like(outputs[0], inputs[1], inputs[1].dtype)
     parameter_gradient(outputs[1], inputs[1], count, dtype, at.i[10] != 0)
     return 0
@@ -228,7 +248,10 @@ cdef int batch_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     """(g, x, mean, var, w? -> gx, gw, gb)"""
     cdef const tf_view *x = inputs[1]
     cdef int dtype = inputs[4].dtype if given(inputs[4]) else computing(x.dtype)
-    need_alike(inputs[0], x, name, "g", "input")
+    channels(x, name)
+    need_match(inputs[0], x, name, "g")
+    for i, argument in enumerate(("mean", "var", "weight")):
+        per_channel(inputs[2 + <int>i], x, name, argument)
     like(outputs[0], x, x.dtype)
     vector(outputs[1], x.shape[1], dtype)
     vector(outputs[2], x.shape[1], dtype)
@@ -288,20 +311,45 @@ cdef int nll_loss_grad(const tf_view *const *inputs, int n, tf_view *const *outp
                        const tf_attrs *at, tf_call *call, object name) except -1:
     """(g, labels, weight?, total weight -> gx); reduction, ignore_index, shape"""
     cdef tf_view *y = outputs[0]
+    cdef int i
     y.ndim, y.dtype = <int>at.i[2], inputs[0].dtype
     memcpy(y.shape, &at.i[3], sizeof(y.shape))
-    return 0
+    for i in range(y.ndim):
+        if y.shape[i] < 0:
+            raise RuntimeError(f"{name}: shape {shape_of(y)} has a negative size")
+    labels(y, inputs[1], inputs[2], name)
+    return label_cotangent(inputs[0], inputs[1], inputs[3], at, y.dtype, name)
+
+
+cdef int label_cotangent(const tf_view *g, const tf_view *target, const tf_view *total, const tf_attrs *at,
+                         int dtype, object name) except -1:
+    """The cotangent has the labels' shape, or none where the loss was reduced; the total weight is a number."""
+    cdef tf_view wanted
+    if at.i[0] == 0:
+        like(&wanted, target, dtype)
+    else:
+        scalar(&wanted, dtype)
+    need_match(g, &wanted, name, "g")
+    scalar(&wanted, computing(dtype))
+    return need_match(total, &wanted, name, "the sum of weights")
 
 
 cdef int cross_entropy_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                             const tf_attrs *at, tf_call *call, object name) except -1:
     """(g, logits, labels, weight?, total weight, largest logit, log of the sum -> gx)"""
+    cdef tf_view wanted
+    labels(inputs[1], inputs[2], inputs[3], name)
+    label_cotangent(inputs[0], inputs[2], inputs[4], at, inputs[1].dtype, name)
+    like(&wanted, inputs[2], computing(inputs[1].dtype))
+    need_match(inputs[5], &wanted, name, "the largest logit")
+    need_match(inputs[6], &wanted, name, "the log of the sum")
     like(outputs[0], inputs[1], inputs[1].dtype)
     return 0
 
 
 cdef int check_values(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call, object name) except -1:
+    need_float(inputs[0], name, "input")
     scalar(outputs[0], TF_BOOL)
     return 0
 
@@ -368,7 +416,15 @@ cdef int attention_grad(const tf_view *const *inputs, int n, tf_view *const *out
                         const tf_attrs *at, tf_call *call, object name) except -1:
     """(g, q, k, v, mask?, out, log of the sum -> gq, gk, gv)"""
     cdef int i
-    need_alike(inputs[0], inputs[5], name, "g", "the result")
+    cdef tf_view wanted
+    stacks(inputs[1], inputs[2], inputs[3], name)
+    mask_fits(inputs[4], inputs[1], inputs[2], name)
+    like(&wanted, inputs[1], inputs[1].dtype)
+    wanted.shape[wanted.ndim - 1] = inputs[3].shape[wanted.ndim - 1]
+    need_match(inputs[0], &wanted, name, "g")
+    need_match(inputs[5], &wanted, name, "the result")
+    wanted.ndim, wanted.dtype = wanted.ndim - 1, computing(wanted.dtype)
+    need_match(inputs[6], &wanted, name, "the log of the sum")
     for i in range(3):
         like(outputs[i], inputs[1 + i], inputs[1 + i].dtype)
     return 0

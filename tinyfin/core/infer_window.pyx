@@ -10,7 +10,8 @@ cdef tuple shape_of(const tf_view *v):
     return tuple([v.shape[i] for i in range(v.ndim)])
 
 
-cdef int same_dtype(const tf_view *a, const tf_view *b, object name, str what_a, str what_b) except -1:
+cdef int same_dtype(const tf_view *a, const tf_view *b, object name, str what_a,
+                    str what_b) except -1:
     if a.dtype != b.dtype:
         raise RuntimeError(f"{name}: {what_a} has dtype {dtype_object(a.dtype)}, {what_b} {dtype_object(b.dtype)}; "
                            "expected the same")
@@ -190,7 +191,8 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
 
 # ---- pooling: kernel, stride, padding [, dilation] (three slots each), ...
 
-cdef int64_t pooled(int64_t size, int64_t k, int64_t s, int64_t p, int64_t d, bint ceil, object name) except -1:
+cdef int64_t pooled(int64_t size, int64_t k, int64_t s, int64_t p, int64_t d, bint ceil,
+                    object name) except -1:
     """In ceil mode the last window may end past the padding, but must start inside the input or its
     left padding."""
     cdef int64_t room = size + 2 * p - d * (k - 1) - 1, n
@@ -223,8 +225,8 @@ cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef int nd = <int>at.i[13], lead = pool_start(inputs[0], nd, outputs[0], name), i
     floating(inputs[0], name, "input")
     for i in range(nd):
-        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i], at.i[6 + i], at.i[9 + i],
-                                            at.i[12] != 0, name)
+        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i],
+                                            at.i[6 + i], at.i[9 + i], at.i[12] != 0, name)
     outputs[1][0] = outputs[0][0]
     outputs[1].dtype = TF_I64
     return 0
@@ -238,12 +240,13 @@ cdef int avg_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if at.i[11] == 0:
         raise RuntimeError(f"{name}: divisor is 0")
     for i in range(nd):
-        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i], at.i[6 + i], 1,
-                                            at.i[9] != 0, name)
+        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i],
+                                            at.i[6 + i], 1, at.i[9] != 0, name)
     return 0
 
 
-cdef int sized(const tf_view *const *inputs, tf_view *y, const int64_t *size, int64_t nd, object name) except -1:
+cdef int sized(const tf_view *const *inputs, tf_view *y, const int64_t *size, int64_t nd,
+               object name) except -1:
     """The input's shape with other spatial sizes."""
     cdef int lead = pool_start(inputs[0], nd, y, name), i
     for i in range(<int>nd):

@@ -56,11 +56,11 @@ cdef inline void settle(tf_view *v) noexcept nogil:
 cdef inline bint overlaps_itself(const tf_view *v) noexcept nogil:
     """Whether two index tuples may name the same element: a zero stride, or axes that interleave."""
     cdef int64_t span = 0, s, best
-    cdef int i, k, pick
+    cdef int i, _k, pick
     cdef int used = 0
     if v.size <= 1 or v.flags & TF_CONTIGUOUS:
         return False
-    for k in range(v.ndim):                       # axes by rising stride
+    for _k in range(v.ndim):                      # axes by rising stride
         pick, best = -1, 0
         for i in range(v.ndim):
             s = v.strides[i] if v.strides[i] >= 0 else -v.strides[i]
@@ -91,7 +91,7 @@ cdef inline bint reshape_strides(const tf_view *x, tf_view *y) noexcept nogil:
     cdef int64_t shape[8]
     cdef int64_t strides[8]
     cdef int64_t size, step
-    cdef int n = 0, i, k, m
+    cdef int n = 0, i, k
     if x.flags & TF_CONTIGUOUS:
         dense_strides(y)
         return True

@@ -153,9 +153,10 @@ def body_of(t, indent):
 
 def represent(t):
     """tensor([...], dtype, device, grad_fn) as PyTorch users know it."""
-    kind = type(t).__name__
-    parameter = kind == "Parameter"
-    start = "tensor(" if type(t) is tensor.Tensor or parameter else kind + "("
+    kind = type(t)
+    # a class with a repr of its own puts this one behind a heading
+    own = kind.__repr__ is not tensor.Tensor.__repr__
+    start = "tensor(" if kind is tensor.Tensor or own else kind.__name__ + "("
     text = start + body_of(t, len(start))
     used = len(text) - text.rfind("\n") - 1
     for note in notes_of(t):
@@ -165,7 +166,7 @@ def represent(t):
         else:
             text += ", " + note
             used += len(note) + 2
-    return ("Parameter containing:\n" if parameter else "") + text + ")"
+    return text + ")"
 
 
 tensor.install_hook("repr", represent)

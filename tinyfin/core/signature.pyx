@@ -77,6 +77,8 @@ cdef class Attr:
         elif code == SHAPE:
             self.parse_shape(value, i, op)
         else:
+            if len(value) != 25:
+                raise ValueError(f"{op}: {self.name} has {len(value)} entries, expected 25")
             for k, v in enumerate(value):
                 i[k] = v
         return 0

@@ -1,7 +1,7 @@
 """Type stub of the compiled core: Tensor, Op, Node."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 from tinyfin.core.device import Device
 from tinyfin.core.dtype import DType

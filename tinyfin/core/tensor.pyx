@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport (
-    INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t)
+    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t)
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -23,7 +23,7 @@ from tinyfin.core.layout cimport *
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.storage cimport Storage, allocate
 
-from tinyfin.core.storage import set_allocator
+from tinyfin.core.storage import set_allocator  # no-cython-lint
 
 import sys
 

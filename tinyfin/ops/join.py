@@ -19,9 +19,17 @@ def cat_vjp(g, xs_shape, dim):
     return parts
 
 
-row("cat", "*xs", attrs=(DIM0,), infer="cat", family="cat", dtypes="any", method=False,
+row(
+    "cat",
+    "*xs",
+    attrs=(DIM0,),
+    infer="cat",
+    family="cat",
+    dtypes="any",
+    method=False,
     vjp_all=cat_vjp,
-    doc="Tensors one after the other along an axis; dtypes are promoted.")
+    doc="Tensors one after the other along an axis; dtypes are promoted.",
+)
 
 
 def stack_formula(*args):
@@ -34,20 +42,39 @@ def stack_formula(*args):
         if x.shape != xs[0].shape:
             raise RuntimeError(
                 f"stack: tensor {i} has shape {tuple(x.shape)}, tensor 0 has {tuple(xs[0].shape)}, "
-                "expected the same")
+                "expected the same"
+            )
     return F.cat([F.unsqueeze(x, dim) for x in xs], dim)
 
 
-composite("stack", "*xs", stack_formula, attrs=(DIM0,), dtypes="any", method=False,
-          doc="Tensors of one shape side by side along a new axis.")
+composite(
+    "stack",
+    "*xs",
+    stack_formula,
+    attrs=(DIM0,),
+    dtypes="any",
+    method=False,
+    doc="Tensors of one shape side by side along a new axis.",
+)
 
-row("pad_constant", "x", attrs=(PAD, attr("value", "float", 0.0)), infer="pad_constant",
+row(
+    "pad_constant",
+    "x",
+    attrs=(PAD, attr("value", "float", 0.0)),
+    infer="pad_constant",
     family="pad_constant",
-    dtypes="any", method=False, function=False,
+    dtypes="any",
+    method=False,
+    function=False,
     vjp=lambda g, pad: F.pad_constant(g, tuple(-p for p in pad), 0.0),
     jvp=lambda x_t, pad: F.pad_constant(x_t, pad, 0.0),
     doc="A border of one value: before and after for the last axis, then the one before; negative "
-        "sizes crop.")
+    "sizes crop.",
+)
+
+
+LONGEST = 1 << 28
+"""Most pieces that are joined one by one."""
 
 
 def repeat_formula(x, repeats):
@@ -57,9 +84,12 @@ def repeat_formula(x, repeats):
     if lead < 0:
         raise RuntimeError(
             f"repeat: repeats {tuple(repeats)} has fewer entries than the tensor has dimensions "
-            f"({x.ndim})")
+            f"({x.ndim})"
+        )
     if any(r < 0 for r in repeats):
         raise RuntimeError(f"repeat: repeats {tuple(repeats)} has a negative entry")
+    if any(r > LONGEST for r in repeats):
+        raise MemoryError(f"repeat: repeats {tuple(repeats)} has an entry above {LONGEST}")
     shape = (1,) * lead + tuple(x.shape)
     whole = x = F.reshape(x, shape)
     for d in range(len(shape)):
@@ -74,11 +104,25 @@ def tile_formula(x, dims):
     return repeat_formula(x, (1,) * (x.ndim - len(dims)) + tuple(dims))
 
 
-composite("repeat", "x", repeat_formula, attrs=(attr("repeats", "shape"),), varargs=True,
-          dtypes="any",
-          function=False, doc="The tensor several times along each axis.")
-composite("tile", "x", tile_formula, attrs=(attr("dims", "shape"),), varargs=True, dtypes="any",
-          doc="The tensor several times along its last axes.")
+composite(
+    "repeat",
+    "x",
+    repeat_formula,
+    attrs=(attr("repeats", "shape"),),
+    varargs=True,
+    dtypes="any",
+    function=False,
+    doc="The tensor several times along each axis.",
+)
+composite(
+    "tile",
+    "x",
+    tile_formula,
+    attrs=(attr("dims", "shape"),),
+    varargs=True,
+    dtypes="any",
+    doc="The tensor several times along its last axes.",
+)
 
 
 def roll_formula(x, shifts, dims):
@@ -92,7 +136,8 @@ def roll_formula(x, shifts, dims):
     for shift, dim in zip(shifts, dims):
         if not -x.ndim <= dim < x.ndim:
             raise IndexError(
-                f"roll: dim {dim} is out of range (expected {-x.ndim} to {x.ndim - 1})")
+                f"roll: dim {dim} is out of range (expected {-x.ndim} to {x.ndim - 1})"
+            )
         size = x.shape[dim]
         cut = -shift % size if size else 0
         if cut:
@@ -100,6 +145,11 @@ def roll_formula(x, shifts, dims):
     return x
 
 
-composite("roll", "x", roll_formula, attrs=(attr("shifts", "shape"), attr("dims", "shape", ())),
-          dtypes="any",
-          doc="Elements moved along axes; what leaves at one end enters at the other.")
+composite(
+    "roll",
+    "x",
+    roll_formula,
+    attrs=(attr("shifts", "shape"), attr("dims", "shape", ())),
+    dtypes="any",
+    doc="Elements moved along axes; what leaves at one end enters at the other.",
+)

@@ -1,6 +1,18 @@
 """The modules of rows, in the order in which operations are numbered."""
 
 MODULES = (
-    "convert", "elementwise", "activation", "view", "reduce", "index", "join", "random", "matmul",
-    "conv", "norm", "loss", "attention", "step",
+    "convert",
+    "elementwise",
+    "activation",
+    "view",
+    "reduce",
+    "index",
+    "join",
+    "random",
+    "matmul",
+    "conv",
+    "norm",
+    "loss",
+    "attention",
+    "step",
 )

@@ -59,8 +59,9 @@ def var_vjp(g, x, dim, correction, keepdim):
     dims = axes_of(x.shape, dim)
     free = count(x.shape, dims) - correction
     distance = x - F.mean(x, dims, True)
-    return spread(g, x.shape, dims, keepdim) * (distance * (2.0 / free if free > 0
-                                                            else float("nan")))
+    return spread(g, x.shape, dims, keepdim) * (
+        distance * (2.0 / free if free > 0 else float("nan"))
+    )
 
 
 def std_vjp(g, y, x, dim, correction, keepdim):
@@ -83,51 +84,109 @@ def logsumexp_formula(x, dim, keepdim):
     total = F.sum(F.exp(a - m), dims, keepdim)
     if not keepdim:
         m = F.reshape(m, total.shape)
-    none = total == 0                      # all of the row is -inf: no gradient, not NaN
+    none = total == 0  # all of the row is -inf: no gradient, not NaN
     y = F.where(none, float("-inf"), F.log(F.where(none, 1.0, total))) + m
     return y.to(x.dtype) if half else y
 
 
 # ---- sums and products
 
-reduce("sum", "Sum over axes, in the canonical order; integers are summed as int64.",
-       attrs=(DIMS, KEEPDIM, DTYPE), infer="reduce_sum", combine="a + b", init="T(0)", jvp="linear",
-       vjp=lambda g, x_shape, dim, keepdim: spread(g, x_shape, dim, keepdim))
-reduce("mean", "Sum over axes divided by the number of elements.", attrs=(DIMS, KEEPDIM, DTYPE),
-       infer="reduce_mean", jvp="linear", amp="keep", dtypes="fh",
-       vjp=lambda g, x_shape, dim, keepdim: spread(g / max(count(x_shape, dim), 1), x_shape, dim,
-                                                   keepdim))
-reduce("prod", "Product over axes; integers are multiplied as int64.", attrs=(DIMS, KEEPDIM, DTYPE),
-       infer="reduce_sum", combine="a * b", init="T(1)", vjp=prod_vjp)
-reduce("count_nonzero", "Number of elements that are not zero.", attrs=(DIMS,),
-       infer="reduce_count",
-       nondiff=True)
+reduce(
+    "sum",
+    "Sum over axes, in the canonical order; integers are summed as int64.",
+    attrs=(DIMS, KEEPDIM, DTYPE),
+    infer="reduce_sum",
+    combine="a + b",
+    init="T(0)",
+    jvp="linear",
+    vjp=lambda g, x_shape, dim, keepdim: spread(g, x_shape, dim, keepdim),
+)
+reduce(
+    "mean",
+    "Sum over axes divided by the number of elements.",
+    attrs=(DIMS, KEEPDIM, DTYPE),
+    infer="reduce_mean",
+    jvp="linear",
+    amp="keep",
+    dtypes="fh",
+    vjp=lambda g, x_shape, dim, keepdim: spread(
+        g / max(count(x_shape, dim), 1), x_shape, dim, keepdim
+    ),
+)
+reduce(
+    "prod",
+    "Product over axes; integers are multiplied as int64.",
+    attrs=(DIMS, KEEPDIM, DTYPE),
+    infer="reduce_sum",
+    combine="a * b",
+    init="T(1)",
+    vjp=prod_vjp,
+)
+reduce(
+    "count_nonzero",
+    "Number of elements that are not zero.",
+    attrs=(DIMS,),
+    infer="reduce_count",
+    nondiff=True,
+)
 
 # ---- spread
 
-reduce("var", "Mean squared distance from the mean, over n - correction.",
-       attrs=(DIMS, CORRECTION, KEEPDIM),
-       infer="reduce_float", dtypes="fh", vjp=var_vjp,
-       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.var(x, dim, float(unbiased),
-                                                                           keepdim))
-reduce("std", "Square root of the variance.", attrs=(DIMS, CORRECTION, KEEPDIM),
-       infer="reduce_float",
-       dtypes="fh", vjp=std_vjp,
-       overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.std(x, dim, float(unbiased),
-                                                                           keepdim))
+reduce(
+    "var",
+    "Mean squared distance from the mean, over n - correction.",
+    attrs=(DIMS, CORRECTION, KEEPDIM),
+    infer="reduce_float",
+    dtypes="fh",
+    vjp=var_vjp,
+    overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.var(
+        x, dim, float(unbiased), keepdim
+    ),
+)
+reduce(
+    "std",
+    "Square root of the variance.",
+    attrs=(DIMS, CORRECTION, KEEPDIM),
+    infer="reduce_float",
+    dtypes="fh",
+    vjp=std_vjp,
+    overload=lambda x, dim=None, *, unbiased=True, keepdim=False: F.std(
+        x, dim, float(unbiased), keepdim
+    ),
+)
 
 # ---- extrema
 
-reduce("amax", "Largest element over axes; NaN wins; ties share the gradient.",
-       infer="reduce_extremum",
-       combine="max(a, b)", vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim))
-reduce("amin", "Smallest element over axes; NaN wins; ties share the gradient.",
-       infer="reduce_extremum",
-       combine="min(a, b)", vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim))
-reduce("argmax", "Place of the first largest element along an axis, or in the flattened tensor.",
-       attrs=(DIM_OR_NONE, KEEPDIM), infer="reduce_arg", family="argmax", nondiff=True)
-reduce("argmin", "Place of the first smallest element along an axis, or in the flattened tensor.",
-       attrs=(DIM_OR_NONE, KEEPDIM), infer="reduce_arg", family="argmin", nondiff=True)
+reduce(
+    "amax",
+    "Largest element over axes; NaN wins; ties share the gradient.",
+    infer="reduce_extremum",
+    combine="max(a, b)",
+    vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim),
+)
+reduce(
+    "amin",
+    "Smallest element over axes; NaN wins; ties share the gradient.",
+    infer="reduce_extremum",
+    combine="min(a, b)",
+    vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim),
+)
+reduce(
+    "argmax",
+    "Place of the first largest element along an axis, or in the flattened tensor.",
+    attrs=(DIM_OR_NONE, KEEPDIM),
+    infer="reduce_arg",
+    family="argmax",
+    nondiff=True,
+)
+reduce(
+    "argmin",
+    "Place of the first smallest element along an axis, or in the flattened tensor.",
+    attrs=(DIM_OR_NONE, KEEPDIM),
+    infer="reduce_arg",
+    family="argmin",
+    nondiff=True,
+)
 
 
 def keep_axis(t, dim, keepdim):
@@ -143,25 +202,50 @@ def extremum_vjp(g, y1, x_shape, dim, keepdim):
 
 
 for _name, _what in (("max_dim", "Largest"), ("min_dim", "Smallest")):
-    reduce(_name, f"{_what} element along an axis and the place of the first such.",
-           attrs=(DIM, KEEPDIM),
-           infer="reduce_pair", family=_name, nout=2, method=False, function=False,
-           vjp=extremum_vjp)
+    reduce(
+        _name,
+        f"{_what} element along an axis and the place of the first such.",
+        attrs=(DIM, KEEPDIM),
+        infer="reduce_pair",
+        family=_name,
+        nout=2,
+        method=False,
+        function=False,
+        vjp=extremum_vjp,
+    )
 
 # ---- logic
 
-reduce("any", "Whether an element over axes is not zero.", infer="reduce_bool", combine="a || b",
-       init="false",
-       nondiff=True)
-reduce("all", "Whether no element over axes is zero.", infer="reduce_bool", combine="a && b",
-       init="true",
-       nondiff=True)
+reduce(
+    "any",
+    "Whether an element over axes is not zero.",
+    infer="reduce_bool",
+    combine="a || b",
+    init="false",
+    nondiff=True,
+)
+reduce(
+    "all",
+    "Whether no element over axes is zero.",
+    infer="reduce_bool",
+    combine="a && b",
+    init="true",
+    nondiff=True,
+)
 
-composite("logsumexp", "x", logsumexp_formula, attrs=(DIMS, KEEPDIM), dtypes="fh", amp="high",
-          doc="Logarithm of the sum of exponentials over axes; infinities are taken as they are.")
+composite(
+    "logsumexp",
+    "x",
+    logsumexp_formula,
+    attrs=(DIMS, KEEPDIM),
+    dtypes="fh",
+    amp="high",
+    doc="Logarithm of the sum of exponentials over axes; infinities are taken as they are.",
+)
 
 
 # ---- scans
+
 
 def reversed_cumsum(g, dim):
     """Sum from each element to the end."""
@@ -189,40 +273,86 @@ def cumprod_vjp(g, x, dim):
     return before * linear_scan_back(x, g, dim)
 
 
-row("cumsum", "x", attrs=(DIM, DTYPE), infer="scan", family="cumsum", jvp="linear", inplace=True,
+row(
+    "cumsum",
+    "x",
+    attrs=(DIM, DTYPE),
+    infer="scan",
+    family="cumsum",
+    jvp="linear",
+    inplace=True,
     vjp=lambda g, dim: reversed_cumsum(g, dim) if g.ndim else g,
-    doc="Running sum along an axis, one element after the other.")
-row("cumprod", "x", attrs=(DIM, DTYPE), infer="scan", family="cumprod", inplace=True,
+    doc="Running sum along an axis, one element after the other.",
+)
+row(
+    "cumprod",
+    "x",
+    attrs=(DIM, DTYPE),
+    infer="scan",
+    family="cumprod",
+    inplace=True,
     vjp=cumprod_vjp,
-    doc="Running product along an axis.")
-row("linear_scan", "a x", attrs=(DIM,), infer="linear_scan", family="linear_scan", dtypes="fh",
+    doc="Running product along an axis.",
+)
+row(
+    "linear_scan",
+    "a x",
+    attrs=(DIM,),
+    infer="linear_scan",
+    family="linear_scan",
+    dtypes="fh",
     method=False,
     public={"a": "factor", "x": "input"},
-    vjp=(lambda g, y, a, dim: linear_scan_back(a, g, dim) * shifted(y, dim, 1, 0.0),
-         lambda g, a, dim: linear_scan_back(a, g, dim)),
-    doc="The recurrence y[i] = factor[i] y[i - 1] + input[i] along an axis; y[0] = input[0].")
+    vjp=(
+        lambda g, y, a, dim: linear_scan_back(a, g, dim) * shifted(y, dim, 1, 0.0),
+        lambda g, a, dim: linear_scan_back(a, g, dim),
+    ),
+    doc="The recurrence y[i] = factor[i] y[i - 1] + input[i] along an axis; y[0] = input[0].",
+)
 for _name, _what in (("cummax", "Largest"), ("cummin", "Smallest")):
-    row(_name, "x", attrs=(DIM,), infer="scan_pair", family=_name, nout=2,
+    row(
+        _name,
+        "x",
+        attrs=(DIM,),
+        infer="scan_pair",
+        family=_name,
+        nout=2,
         vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
-        doc=f"{_what} element so far along an axis, and the place of the last such.")
+        doc=f"{_what} element so far along an axis, and the place of the last such.",
+    )
 
 # ---- order
 
-row("sort", "x", attrs=(DIM_LAST, attr("descending", "bool", False), attr("stable", "bool", True)),
-    infer="scan_pair", family="sort", nout=2,
+row(
+    "sort",
+    "x",
+    attrs=(DIM_LAST, attr("descending", "bool", False), attr("stable", "bool", True)),
+    infer="scan_pair",
+    family="sort",
+    nout=2,
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
     doc="Elements in order along an axis and their old places; equal ones keep their order, NaN is "
-        "greatest.")
-row("topk", "x", attrs=(attr("k", "int"), DIM_LAST, attr("largest", "bool", True),
-                        attr("sorted", "bool", True)),
-    infer="topk", family="topk", nout=2,
+    "greatest.",
+)
+row(
+    "topk",
+    "x",
+    attrs=(attr("k", "int"), DIM_LAST, attr("largest", "bool", True), attr("sorted", "bool", True)),
+    infer="topk",
+    family="topk",
+    nout=2,
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
     doc="The k largest (or smallest) elements along an axis, in order, and their places; ties by "
-        "lowest place.")
-composite("argsort", "x", lambda x, dim, descending, stable: F.sort(x, dim, descending, True)[1],
-          attrs=(DIM_LAST, attr("descending", "bool", False),
-                 attr("stable", "bool", True)), nondiff=True,
-          doc="Places of the elements in order along an axis.")
+    "lowest place.",
+)
+composite(
+    "argsort",
+    "x",
+    lambda x, dim, descending, stable: F.sort(x, dim, descending, True)[1],
+    attrs=(DIM_LAST, attr("descending", "bool", False), attr("stable", "bool", True)),
+    nondiff=True,
+    doc="Places of the elements in order along an axis.",
+)
 
 
 def searchsorted_overload(x, a, *, out_int32=False, right=False, side=None, sorter=None):
@@ -235,13 +365,31 @@ def searchsorted_overload(x, a, *, out_int32=False, right=False, side=None, sort
     return F.cast(found, F.int32) if out_int32 else found
 
 
-row("searchsorted", "x a", attrs=(attr("right", "bool", False),), infer="searchsorted",
-    family="searchsorted", dtypes="any", nondiff=True, method=False, scalars=True,
-    public={"x": "sorted_sequence", "a": "input"}, overload=searchsorted_overload,
-    doc="Where elements belong in sorted sequences: before equal ones, or (right) after them.")
-composite("bucketize", "x a", lambda x, a, right: F.searchsorted(a, x, right),
-          attrs=(attr("right", "bool", False),), dtypes="any", nondiff=True, method=False,
-          public={"x": "input", "a": "boundaries"},
-          overload=lambda x, a, *, out_int32=False, right=False: searchsorted_overload(
-              a, x, out_int32=out_int32, right=right),
-          doc="The bucket of each element between sorted boundaries.")
+row(
+    "searchsorted",
+    "x a",
+    attrs=(attr("right", "bool", False),),
+    infer="searchsorted",
+    family="searchsorted",
+    dtypes="any",
+    nondiff=True,
+    method=False,
+    scalars=True,
+    public={"x": "sorted_sequence", "a": "input"},
+    overload=searchsorted_overload,
+    doc="Where elements belong in sorted sequences: before equal ones, or (right) after them.",
+)
+composite(
+    "bucketize",
+    "x a",
+    lambda x, a, right: F.searchsorted(a, x, right),
+    attrs=(attr("right", "bool", False),),
+    dtypes="any",
+    nondiff=True,
+    method=False,
+    public={"x": "input", "a": "boundaries"},
+    overload=lambda x, a, *, out_int32=False, right=False: searchsorted_overload(
+        a, x, out_int32=out_int32, right=right
+    ),
+    doc="The bucket of each element between sorted boundaries.",
+)

@@ -5,13 +5,29 @@ import math
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 SHAPES = [
-    ((5,), 0), ((1,), 0), ((3, 70), 1), ((70, 3), 0), ((70, 33), 0), ((2100, 40), 0),
-    ((2, 3000, 20), 1), ((4, 5, 6, 7), (1, 3)), ((4, 5, 6, 7), (0, 2)), ((40, 3, 50), (0, 2)),
-    ((3, 70000), 1), ((70000, 3), 0), ((9, 9, 9), None), ((5000, 9), (0, 1)), ((20, 1, 30), 1),
-    ((20000, 600), 0), ((140000,), 0), ((300, 16), 1), ((300, 3), 1),
+    ((5,), 0),
+    ((1,), 0),
+    ((3, 70), 1),
+    ((70, 3), 0),
+    ((70, 33), 0),
+    ((2100, 40), 0),
+    ((2, 3000, 20), 1),
+    ((4, 5, 6, 7), (1, 3)),
+    ((4, 5, 6, 7), (0, 2)),
+    ((40, 3, 50), (0, 2)),
+    ((3, 70000), 1),
+    ((70000, 3), 0),
+    ((9, 9, 9), None),
+    ((5000, 9), (0, 1)),
+    ((20, 1, 30), 1),
+    ((20000, 600), 0),
+    ((140000,), 0),
+    ((300, 16), 1),
+    ((300, 3), 1),
 ]
 
 
@@ -38,8 +54,9 @@ def same(t, want):
     return got.shape == want.shape and got.dtype == want.dtype and np.array_equal(got, want)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "float64", "int64", "int16",
-                                   "uint8"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "float16", "float32", "float64", "int64", "int16", "uint8"]
+)
 @pytest.mark.parametrize("shape,dim", SHAPES)
 def test_against_numpy(shape, dim, dtype, rng):
     x = rng.integers(0, 2 if dtype == "bool" else 9, shape)
@@ -64,8 +81,9 @@ def test_against_numpy(shape, dim, dtype, rng):
 @pytest.mark.parametrize("across", [False, True])
 def test_nan_wins_and_zeros_are_ordered(dtype, across):
     nan, inf = math.nan, math.inf
-    x = tf.tensor([[1, nan, 3, nan], [-0.0, 0.0, -0.0, 0], [-inf, -1, -nan, 5],
-                   [0.0, -0.0, 1, -inf]])
+    x = tf.tensor(
+        [[1, nan, 3, nan], [-0.0, 0.0, -0.0, 0], [-inf, -1, -nan, 5], [0.0, -0.0, 1, -inf]]
+    )
     x = x.to(getattr(tf, dtype)).repeat(3, 1)
     dim = 1
     if across:

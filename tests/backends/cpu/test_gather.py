@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.ops.table import OPS
 
@@ -93,17 +94,25 @@ def test_errors_say_what_came():
         x.gather(1, tf.tensor([[0, 7]]))
     with pytest.raises(IndexError, match=r"scatter: index -1 is out of range for dim 0 of size 3"):
         x.scatter(0, tf.tensor([[-1]]), 1.0)
-    with pytest.raises(RuntimeError, match=r"gather: index has shape \(2,\), input has \(3, 5\), "
-                                           r"expected as many"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"gather: index has shape \(2,\), input has \(3, 5\), "
+        r"expected as many",
+    ):
         x.gather(1, tf.tensor([0, 1]))
     with pytest.raises(RuntimeError, match=r"index is larger in dim 0, only dim 1 may be"):
         x.gather(1, tf.zeros(4, 1, dtype=tf.int64))
-    with pytest.raises(RuntimeError,
-                       match=r"gather: index has dtype tinyfin.float32, expected int64 or int32"):
+    with pytest.raises(
+        RuntimeError, match=r"gather: index has dtype tinyfin.float32, expected int64 or int32"
+    ):
         x.gather(1, tf.zeros(3, 1))
-    with pytest.raises(RuntimeError,
-                       match=r"scatter: src has dtype tinyfin.float64, input has tinyfin.float32"):
+    with pytest.raises(
+        RuntimeError, match=r"scatter: src has dtype tinyfin.float64, input has tinyfin.float32"
+    ):
         x.scatter(1, tf.zeros(3, 1, dtype=tf.int64), tf.zeros(3, 1, dtype=tf.float64))
-    with pytest.raises(RuntimeError, match=r"scatter_add: src has shape \(3, 1\), index has \(3, "
-                                           r"2\): src is smaller"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"scatter_add: src has shape \(3, 1\), index has \(3, "
+        r"2\): src is smaller",
+    ):
         x.scatter_add(1, tf.zeros(3, 2, dtype=tf.int64), tf.ones(3, 1))

@@ -1,5 +1,10 @@
 """The five loops: areas, blocks of k and strips beyond one each, and accumulators between them."""
 
+import pathlib
+import platform
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from backends.cpu.chain import product, same_bits
@@ -32,3 +37,27 @@ def test_integers_across_blocks(rng):
         a, b = (rng.integers(-100, 100, s).astype(dtype) for s in ((130, 900), (900, 2100)))
         with np.errstate(all="ignore"):
             assert np.array_equal((tf.tensor(a) @ tf.tensor(b)).numpy(), a @ b)
+
+
+def hashes(folder, compiler, runner, *flags):
+    """What the driver prints: tiles and roads built with `compiler`, run by `runner`."""
+    root = pathlib.Path(__file__).resolve().parents[3]
+    cpu, program = root / "tinyfin" / "backends" / "cpu", folder / f"gemm_{compiler}{len(flags)}"
+    include = [f"-I{p}" for p in (cpu, root / "tinyfin" / "core", root / "shaders")]
+    exact = ["-O2", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+    sources = [pathlib.Path(__file__).with_name("gemm_driver.c"), cpu / "gemm_loops.c"]
+    command = [compiler, *exact, "-w", "-DTF_ISA=probe", *include, *flags, *sources, "-lm"]
+    subprocess.run([*command, "-o", program], check=True)
+    return subprocess.run([*runner, program], check=True, capture_output=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not shutil.which("aarch64-linux-gnu-gcc") or not shutil.which("qemu-aarch64"),
+    reason="needs Debian's gcc-aarch64-linux-gnu and qemu-user",
+)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="compares with x86-64's tiles")
+def test_neon_gives_the_same_bits(tmp_path):
+    want = hashes(tmp_path, "gcc", [])
+    assert want.count(b"\n") == 240
+    assert hashes(tmp_path, "aarch64-linux-gnu-gcc", ["qemu-aarch64"], "-static") == want

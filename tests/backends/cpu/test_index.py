@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.ops.table import OPS
 
@@ -66,8 +67,9 @@ def test_whole_slices(shape, dtype, rng):
 def test_additions_come_in_rising_order(rng):
     """A sum of numbers of very different size shows the order to the last bit."""
     x = (rng.standard_normal((5, 40)) * 10.0 ** rng.integers(-6, 6, (5, 40))).astype("float32")
-    source = (rng.standard_normal((4000, 40)) * 10.0 ** rng.integers(-6, 6,
-                                                                     (4000, 40))).astype("float32")
+    source = (rng.standard_normal((4000, 40)) * 10.0 ** rng.integers(-6, 6, (4000, 40))).astype(
+        "float32"
+    )
     index = rng.integers(0, 5, 4000)
     want = x.copy()
     for j, i in enumerate(index):
@@ -103,8 +105,9 @@ def test_advanced_indexing(shape, rng):
             put[tuple(key)] = value
             np.add.at(added, tuple(key), np.broadcast_to(value, want.shape).copy())
             for t in layouts(x):
-                assert np.array_equal(OPS["index_put"](t, tf.tensor(value), given, mask,
-                                                       False).numpy(), put)
+                assert np.array_equal(
+                    OPS["index_put"](t, tf.tensor(value), given, mask, False).numpy(), put
+                )
                 got = OPS["index_put"](t, tf.tensor(value), given, mask, True)
                 assert np.allclose(got.numpy(), added, atol=1e-4)
 
@@ -135,27 +138,35 @@ def test_no_dimensions():
 
 def test_errors_say_what_came():
     x = tf.zeros(3, 5)
-    with pytest.raises(IndexError,
-                       match=r"index_select: index 5 is out of range for dim 1 of size 5"):
+    with pytest.raises(
+        IndexError, match=r"index_select: index 5 is out of range for dim 1 of size 5"
+    ):
         tf.index_select(x, 1, tf.tensor([0, 5]))
-    with pytest.raises(IndexError,
-                       match=r"index_select: index -1 is out of range for dim 0 of size 3"):
+    with pytest.raises(
+        IndexError, match=r"index_select: index -1 is out of range for dim 0 of size 3"
+    ):
         tf.index_select(x, 0, tf.tensor([-1]))
     with pytest.raises(IndexError, match=r"index: index -6 is out of range for dim 1 of size 5"):
         x[:, tf.tensor([0, -6])]
     with pytest.raises(IndexError, match=r"embedding: index 3 is out of range for dim 0 of size 3"):
         OPS["embedding"](tf.tensor([3]), x)
-    with pytest.raises(RuntimeError,
-                       match=r"index_select: index has dtype tinyfin.float32, expected int64"):
+    with pytest.raises(
+        RuntimeError, match=r"index_select: index has dtype tinyfin.float32, expected int64"
+    ):
         tf.index_select(x, 0, tf.ones(1))
-    with pytest.raises(IndexError,
-                       match=r"index_select: index has shape \(1, 1\), expected one dimension"):
+    with pytest.raises(
+        IndexError, match=r"index_select: index has shape \(1, 1\), expected one dimension"
+    ):
         tf.index_select(x, 0, tf.tensor([[0]]))
-    with pytest.raises(RuntimeError, match=r"index_add: source has shape \(1, 4\) for an input of "
-                                           r"shape \(3, 5\)"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"index_add: source has shape \(1, 4\) for an input of "
+        r"shape \(3, 5\)",
+    ):
         x.index_add(0, tf.tensor([0]), tf.ones(1, 4))
-    with pytest.raises(RuntimeError,
-                       match=r"does not broadcast to \(2, 5\), the shape that the indices select"):
+    with pytest.raises(
+        RuntimeError, match=r"does not broadcast to \(2, 5\), the shape that the indices select"
+    ):
         x.index_put((tf.tensor([0, 1]),), tf.ones(3, 5))
 
 

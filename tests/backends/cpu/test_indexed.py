@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 
@@ -38,22 +39,24 @@ def test_halves_are_added_in_float32_and_rounded_once(dtype):
 
 def test_integers_wrap_and_bool_is_or():
     i = tf.tensor([0, 0, 1])
-    assert tf.zeros(2, dtype=tf.uint8).index_add(0, i,
-                                                 tf.tensor([200, 100, 1],
-                                                           dtype=tf.uint8)).tolist() == [44, 1]
-    assert tf.zeros(2, dtype=tf.int8).scatter_add(0, i,
-                                                  tf.tensor([100, 100, -1],
-                                                            dtype=tf.int8)).tolist() == [-56, -1]
-    assert tf.tensor([True, False]).index_add(0, i,
-                                              tf.tensor([False, False, True])).tolist() == [True,
-                                                                                            True]
+    assert tf.zeros(2, dtype=tf.uint8).index_add(
+        0, i, tf.tensor([200, 100, 1], dtype=tf.uint8)
+    ).tolist() == [44, 1]
+    assert tf.zeros(2, dtype=tf.int8).scatter_add(
+        0, i, tf.tensor([100, 100, -1], dtype=tf.int8)
+    ).tolist() == [-56, -1]
+    assert tf.tensor([True, False]).index_add(0, i, tf.tensor([False, False, True])).tolist() == [
+        True,
+        True,
+    ]
     big = tf.tensor([2**62, 2**62, 2**62]).index_add(0, i, tf.tensor([2**62, 1, 2], dtype=tf.int64))
     assert big.tolist() == [-(2**63) + 1, 2**62 + 2, 2**62]
 
 
 def test_scaled_additions():
     i = tf.tensor([1, 1])
-    assert tf.zeros(2, dtype=tf.int32).index_add(0, i, tf.tensor([3, 4], dtype=tf.int32),
-                                                 alpha=-2).tolist() == [0, -14]
+    assert tf.zeros(2, dtype=tf.int32).index_add(
+        0, i, tf.tensor([3, 4], dtype=tf.int32), alpha=-2
+    ).tolist() == [0, -14]
     got = tf.zeros(2, 3).index_add(0, i, tf.ones(2, 3), alpha=0.1)
     assert np.array_equal(got.numpy()[1], np.full(3, np.float32(0.1) + np.float32(0.1)))

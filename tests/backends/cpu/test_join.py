@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.ops.table import OPS
 
@@ -17,10 +18,17 @@ def layouts(x):
     yield t.flip(dims).contiguous().flip(dims)
 
 
-@pytest.mark.parametrize("one,two,result", [
-    ("float32", "float32", "float32"), ("int32", "float32", "float32"), ("uint8", "int8", "int16"),
-    ("bool", "float16", "float16"), ("int64", "float64", "float64"), ("bool", "bool", "bool"),
-])
+@pytest.mark.parametrize(
+    "one,two,result",
+    [
+        ("float32", "float32", "float32"),
+        ("int32", "float32", "float32"),
+        ("uint8", "int8", "int16"),
+        ("bool", "float16", "float16"),
+        ("int64", "float64", "float64"),
+        ("bool", "bool", "bool"),
+    ],
+)
 def test_cat(one, two, result, rng):
     a, b = rng.integers(0, 2, (3, 4, 5)).astype(one), rng.integers(0, 9, (3, 2, 5)).astype(two)
     want = np.concatenate([a.astype(result), b.astype(result)], 1)
@@ -34,19 +42,25 @@ def test_cat(one, two, result, rng):
 def test_cat_of_many_large_and_empty(rng):
     parts = [rng.standard_normal((n, 70)).astype("float32") for n in (0, 1, 500, 0, 2, 1000)] * 3
     assert np.array_equal(tf.cat([tf.tensor(p) for p in parts]).numpy(), np.concatenate(parts))
-    assert np.array_equal(tf.cat([tf.tensor(p).t() for p in parts], 1).numpy(),
-                          np.concatenate(parts).T)
+    assert np.array_equal(
+        tf.cat([tf.tensor(p).t() for p in parts], 1).numpy(), np.concatenate(parts).T
+    )
     assert tf.cat([tf.zeros(0), tf.zeros(0)]).shape == (0,)
-    assert np.array_equal(tf.stack([tf.tensor(parts[1])] * 3, -1).numpy(),
-                          np.stack([parts[1]] * 3, -1))
+    assert np.array_equal(
+        tf.stack([tf.tensor(parts[1])] * 3, -1).numpy(), np.stack([parts[1]] * 3, -1)
+    )
 
 
 def test_cat_errors():
-    with pytest.raises(RuntimeError, match=r"cat: tensor 1 has shape \(3, 3\), others \(2, 2\): "
-                                           r"sizes differ in dim 1"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"cat: tensor 1 has shape \(3, 3\), others \(2, 2\): "
+        r"sizes differ in dim 1",
+    ):
         tf.cat([tf.zeros(2, 2), tf.zeros(3, 3)])
-    with pytest.raises(RuntimeError,
-                       match=r"cat: tensor 1 has shape \(2,\), others \(2, 2\): expected as many"):
+    with pytest.raises(
+        RuntimeError, match=r"cat: tensor 1 has shape \(2,\), others \(2, 2\): expected as many"
+    ):
         tf.cat([tf.zeros(2, 2), tf.zeros(2)])
     with pytest.raises(RuntimeError, match=r"cat: tensor 0 has no dimensions"):
         tf.cat([tf.tensor(1.0)])
@@ -61,8 +75,16 @@ def test_cat_errors():
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "float16", "uint8"])
 def test_pad(dtype, rng):
     x = rng.integers(0, 5, (3, 4, 5)).astype(dtype)
-    for sizes in ((1, 2), (1, 2, 3, 0), (-1, 2, 0, -1, 1, 1), (0, 0, 2, 2), (-2, -3), (-5, 3),
-                  (3, -5), ()):
+    for sizes in (
+        (1, 2),
+        (1, 2, 3, 0),
+        (-1, 2, 0, -1, 1, 1),
+        (0, 0, 2, 2),
+        (-2, -3),
+        (-5, 3),
+        (3, -5),
+        (),
+    ):
         want = x
         for k in range(len(sizes) // 2):
             axis = x.ndim - 1 - k
@@ -88,8 +110,9 @@ def test_triangles(dtype, rng):
             cut = max(min(k, 100), -100)
             assert np.array_equal(t.tril(k).numpy(), np.tril(x, cut))
             assert np.array_equal(t.triu(k).numpy(), np.triu(x, cut))
-    with pytest.raises(RuntimeError,
-                       match=r"tril: input has shape .3,., expected at least 2 dimensions"):
+    with pytest.raises(
+        RuntimeError, match=r"tril: input has shape .3,., expected at least 2 dimensions"
+    ):
         tf.ones(3).tril()
 
 

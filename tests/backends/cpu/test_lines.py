@@ -3,13 +3,16 @@ threads."""
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.ops.table import OPS
 
 KEYS = [
-    (slice(None), slice(None)), (slice(None, None, 2), slice(None, None, -1)),
-    (slice(None, None, -3), slice(5, None, 7)), (slice(3, 4), slice(None)), (slice(None),
-                                                                             slice(2, 3)),
+    (slice(None), slice(None)),
+    (slice(None, None, 2), slice(None, None, -1)),
+    (slice(None, None, -3), slice(5, None, 7)),
+    (slice(3, 4), slice(None)),
+    (slice(None), slice(2, 3)),
     (slice(0, 0), slice(None)),
 ]
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.ops.table import OPS
 
@@ -45,13 +46,24 @@ def signed(v):
     return v - (1 << 64) if v >> 63 else v
 
 
-@pytest.mark.parametrize("seed,draw,first,want", [
-    (0, 0, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
-    (MASK << 32 | MASK, MASK << 32 | MASK, MASK << 32 | MASK,
-     [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-    (0x299F31D0A4093822, 0x0370734413198A2E, 0x85A308D3243F6A88,
-     [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
-])
+@pytest.mark.parametrize(
+    "seed,draw,first,want",
+    [
+        (0, 0, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        (
+            MASK << 32 | MASK,
+            MASK << 32 | MASK,
+            MASK << 32 | MASK,
+            [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD],
+        ),
+        (
+            0x299F31D0A4093822,
+            0x0370734413198A2E,
+            0x85A308D3243F6A88,
+            [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+        ),
+    ],
+)
 def test_published_vectors(seed, draw, first, want):
     t = tf.zeros(4, dtype=tf.int32)
     OPS["random_bits_"](t, signed(seed), signed(draw), signed(first))
@@ -69,30 +81,39 @@ def test_words():
 
 
 def test_uniform():
-    assert np.array_equal(fill("uniform_", N, "float32", 0.0, 1.0).numpy(),
-                          (W[:N] >> 8).astype("float32") * 2.0**-24)
+    assert np.array_equal(
+        fill("uniform_", N, "float32", 0.0, 1.0).numpy(), (W[:N] >> 8).astype("float32") * 2.0**-24
+    )
     double = (W[::2] << np.uint64(32) | W[1::2]) >> np.uint64(11)
-    assert np.array_equal(fill("uniform_", N, "float64", -2.0, 3.0).numpy(),
-                          double.astype("float64") * 2.0**-53 * 5 - 2)
-    assert np.array_equal(fill("uniform_", N, "float16", 0.0, 1.0).numpy(),
-                          (W[:N] >> 21).astype("float32") / 2048)
-    assert np.array_equal(fill("uniform_", N, "bfloat16", 0.0, 1.0).float().numpy(),
-                          (W[:N] >> 24).astype("float32") / 256)
+    assert np.array_equal(
+        fill("uniform_", N, "float64", -2.0, 3.0).numpy(),
+        double.astype("float64") * 2.0**-53 * 5 - 2,
+    )
+    assert np.array_equal(
+        fill("uniform_", N, "float16", 0.0, 1.0).numpy(), (W[:N] >> 21).astype("float32") / 2048
+    )
+    assert np.array_equal(
+        fill("uniform_", N, "bfloat16", 0.0, 1.0).float().numpy(),
+        (W[:N] >> 24).astype("float32") / 256,
+    )
 
 
-@pytest.mark.parametrize("low,high", [(0, 10), (-5, 7), (0, 2**40 + 3), (-(2**62), 2**62), (3, 4),
-                                      (0, 2**32)])
+@pytest.mark.parametrize(
+    "low,high", [(0, 10), (-5, 7), (0, 2**40 + 3), (-(2**62), 2**62), (3, 4), (0, 2**32)]
+)
 def test_randint(low, high):
     pairs = [int(a) << 32 | int(b) for a, b in zip(W[::2], W[1::2])]
-    assert fill("randint_", N, "int64", low,
-                high).tolist() == [low + (v * (high - low) >> 64) for v in pairs]
+    assert fill("randint_", N, "int64", low, high).tolist() == [
+        low + (v * (high - low) >> 64) for v in pairs
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "int64", "float16", "uint8"])
 def test_bernoulli(dtype):
     for p in (0.0, 0.3, 1.0, 1e-3):
-        assert np.array_equal(fill("bernoulli_", N, dtype, p).numpy(),
-                              (W[:N] < math.ceil(p * 2**32)).astype(dtype))
+        assert np.array_equal(
+            fill("bernoulli_", N, dtype, p).numpy(), (W[:N] < math.ceil(p * 2**32)).astype(dtype)
+        )
 
 
 @pytest.mark.parametrize("dtype,near", [("float32", 1e-6), ("float64", 1e-13)])
@@ -109,10 +130,15 @@ def test_normal(dtype, near):
     assert np.abs(got - want).max() < near * 10
 
 
-@pytest.mark.parametrize("name,attrs", [
-    ("uniform_", (0.0, 1.0)), ("normal_", (0.0, 1.0)), ("exponential_", (1.0,)), ("bernoulli_",
-                                                                                  (0.5,)),
-])
+@pytest.mark.parametrize(
+    "name,attrs",
+    [
+        ("uniform_", (0.0, 1.0)),
+        ("normal_", (0.0, 1.0)),
+        ("exponential_", (1.0,)),
+        ("bernoulli_", (0.5,)),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_an_element_depends_on_its_number_alone(name, attrs, dtype):
     whole = fill(name, N, dtype, *attrs)
@@ -158,23 +184,26 @@ def test_dropout(dtype):
     keep = W[:N] >= math.ceil(0.3 * 2**32)
     y = drop(x, 0.3, SEED, DRAW)
     scale = 1 / (1 - 0.3)
-    want = (x.detach().double() if dtype == "float64"
-            else x.detach().float() * np.float32(scale).item())
+    want = (
+        x.detach().double() if dtype == "float64" else x.detach().float() * np.float32(scale).item()
+    )
     want = (want * scale if dtype == "float64" else want).to(x.dtype)
-    assert np.array_equal((y != 0).numpy(), keep) and tf.equal(y,
-                                                               tf.where(tf.tensor(keep), want,
-                                                                        tf.zeros_like(want)))
+    assert np.array_equal((y != 0).numpy(), keep) and tf.equal(
+        y, tf.where(tf.tensor(keep), want, tf.zeros_like(want))
+    )
     y.sum().backward()
     assert np.array_equal((x.grad != 0).numpy(), keep)
     strided = tf.stack([x.detach(), x.detach()], 1)[:, 0]
     assert tf.equal(drop(strided, 0.3, SEED, DRAW), y)
-    assert not drop(tf.tensor([math.inf, math.nan]), 1.0, 0,
-                    0).any() and tf.equal(drop(x, 0.0, 0, 0), x)
+    assert not drop(tf.tensor([math.inf, math.nan]), 1.0, 0, 0).any() and tf.equal(
+        drop(x, 0.0, 0, 0), x
+    )
 
 
 def test_errors_say_what_came():
-    with pytest.raises(RuntimeError,
-                       match=r"uniform_: input has dtype tinyfin.int64, expected a floating"):
+    with pytest.raises(
+        RuntimeError, match=r"uniform_: input has dtype tinyfin.int64, expected a floating"
+    ):
         OPS["uniform_"](tf.arange(3), 0.0, 1.0, 0, 0)
     with pytest.raises(RuntimeError, match=r"randint_: low is 3, high is 3, expected low < high"):
         OPS["randint_"](tf.arange(3), 3, 3, 0, 0)

@@ -8,14 +8,31 @@ import sys
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 FLOATS = {"float32": np.float32, "float64": np.float64}
 SHAPES = [
-    ((5,), 0), ((1,), 0), ((3, 70), 1), ((70, 3), 0), ((70, 33), 0), ((2100, 40), 0),
-    ((2, 3000, 20), 1), ((4, 5, 6, 7), (1, 3)), ((4, 5, 6, 7), (0, 2)), ((40, 3, 50), (0, 2)),
-    ((3, 70000), 1), ((70000, 3), 0), ((9, 9, 9), None), ((5000, 9), (0, 1)), ((20, 1, 30), 1),
-    ((6145, 17), 0), ((140000,), 0), ((300, 16), 1), ((300, 3), 1), ((2, 0, 3), 2),
+    ((5,), 0),
+    ((1,), 0),
+    ((3, 70), 1),
+    ((70, 3), 0),
+    ((70, 33), 0),
+    ((2100, 40), 0),
+    ((2, 3000, 20), 1),
+    ((4, 5, 6, 7), (1, 3)),
+    ((4, 5, 6, 7), (0, 2)),
+    ((40, 3, 50), (0, 2)),
+    ((3, 70000), 1),
+    ((70000, 3), 0),
+    ((9, 9, 9), None),
+    ((5000, 9), (0, 1)),
+    ((20, 1, 30), 1),
+    ((6145, 17), 0),
+    ((140000,), 0),
+    ((300, 16), 1),
+    ((300, 3), 1),
+    ((2, 0, 3), 2),
 ]
 
 
@@ -128,15 +145,21 @@ def test_empty():
     assert e.all().item() and not e.any().item()
     assert e.amax(1).shape == (0,) and e.argmax(1).shape == (0,) and e.sum(1).shape == (0,)
     assert tf.logsumexp(e, 0).tolist() == [-math.inf] * 4
-    for call in (lambda: e.amax(0), lambda: e.argmax(0), lambda: e.argmin(), lambda: e.amin(),
-                 lambda: tf.zeros(2, 0).max(1)):
+    for call in (
+        lambda: e.amax(0),
+        lambda: e.argmax(0),
+        lambda: e.argmin(),
+        lambda: e.amin(),
+        lambda: tf.zeros(2, 0).max(1),
+    ):
         with pytest.raises((IndexError, RuntimeError), match=r"a?(rg)?m(ax|in): "):
             call()
 
 
 def test_errors_say_what_came():
-    with pytest.raises(RuntimeError,
-                       match=r"mean: input has dtype tinyfin.int64, expected a floating"):
+    with pytest.raises(
+        RuntimeError, match=r"mean: input has dtype tinyfin.int64, expected a floating"
+    ):
         tf.arange(3).mean()
     assert tf.arange(3).mean(dtype=tf.float32).item() == 1
     with pytest.raises(RuntimeError, match=r"var: input has dtype"):
@@ -213,9 +236,13 @@ def test_same_bits_on_every_instruction_set_and_thread_count():
     for isa in [name for name, here in tf.isa_list() if here]:
         for threads in ("1", "2", "5"):
             env = {**os.environ, "TINYFIN_ISA": isa, "TINYFIN_THREADS": threads}
-            run = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True,
-                                 text=True,
-                                 cwd=os.path.dirname(__file__))
+            run = subprocess.run(
+                [sys.executable, "-c", SCRIPT],
+                env=env,
+                capture_output=True,
+                text=True,
+                cwd=os.path.dirname(__file__),
+            )
             assert run.returncode == 0, run.stderr
             found[isa, threads] = run.stdout.strip()
     assert len(set(found.values())) == 1, found

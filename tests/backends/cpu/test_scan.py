@@ -5,11 +5,23 @@ import math
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 from tinyfin.autograd.reverse import grad
 
-SHAPES = [(5,), (1,), (600,), (7, 1300), (1300, 7), (3, 40, 5), (2, 3, 4, 5), (130, 1, 129), (0, 3),
-          (3, 0), (2, 200, 300)]
+SHAPES = [
+    (5,),
+    (1,),
+    (600,),
+    (7, 1300),
+    (1300, 7),
+    (3, 40, 5),
+    (2, 3, 4, 5),
+    (130, 1, 129),
+    (0, 3),
+    (3, 0),
+    (2, 200, 300),
+]
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "uint8", "bool"]
 
 
@@ -37,8 +49,9 @@ def test_one_element_after_the_other(shape, dtype, rng):
     out = dtype if dtype[0] == "f" else "int64"
     for dim in range(len(shape)):
         with np.errstate(all="ignore"):
-            want = [f(x.astype(wide), axis=dim, dtype=wide).astype(out) for f in (np.cumsum,
-                                                                                  np.cumprod)]
+            want = [
+                f(x.astype(wide), axis=dim, dtype=wide).astype(out) for f in (np.cumsum, np.cumprod)
+            ]
         for t in layouts(x):
             for got, w in zip((t.cumsum(dim), t.cumprod(dim)), want):
                 assert got.dtype.name == out and np.array_equal(got.numpy(), w, equal_nan=True)
@@ -106,8 +119,10 @@ def test_gradients_of_products_with_zeros(data):
     assert g.tolist() == want
     for i in range(n):
         (h,) = grad(g[i], [x], retain_graph=True, allow_unused=True)
-        rest = [math.prod(v for k, v in enumerate(data) if k not in (i, j)) if j != i
-                else 0 for j in range(n)]
+        rest = [
+            math.prod(v for k, v in enumerate(data) if k not in (i, j)) if j != i else 0
+            for j in range(n)
+        ]
         assert (h.tolist() if h is not None else [0] * n) == rest
     (c,) = grad(x.cumprod(0).sum(), [x])
     want = [sum(math.prod(data[:i] + data[i + 1 : k + 1]) for k in range(i, n)) for i in range(n)]

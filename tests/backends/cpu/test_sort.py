@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 SHAPES = [(5,), (1,), (97,), (600,), (7, 300), (300, 7), (3, 40, 5), (0, 3), (3, 0), (2, 1500)]
@@ -59,8 +60,9 @@ def test_random_bits_sort_as_numbers(dtype, rng):
     wide = t.double().numpy() if dtype != "int64" else t.numpy()
     values, places = t.sort()
     assert np.array_equal(places.numpy(), np.argsort(wide, kind="stable"))
-    assert np.array_equal(values.double().numpy() if dtype != "int64" else values.numpy(),
-                          np.sort(wide))
+    assert np.array_equal(
+        values.double().numpy() if dtype != "int64" else values.numpy(), np.sort(wide)
+    )
 
 
 @pytest.mark.parametrize("largest", [False, True])
@@ -93,8 +95,9 @@ def test_nan_is_greatest_and_zeros_are_ordered(dtype):
     x = tf.tensor(np.array([3, nan, 0.0, -0.0, -inf, inf, -nan, 1], dtype))
     values, places = x.sort()
     assert places.tolist() == [4, 3, 2, 7, 0, 5, 1, 6]
-    assert values.tolist()[:6] == [-inf, 0, 0, 1, 3, inf] and math.copysign(1,
-                                                                            values[1].item()) == -1
+    assert (
+        values.tolist()[:6] == [-inf, 0, 0, 1, 3, inf] and math.copysign(1, values[1].item()) == -1
+    )
     assert x.sort(descending=True)[1].tolist() == [1, 6, 5, 0, 7, 2, 3, 4]
     assert x.topk(3)[1].tolist() == [1, 6, 5] and x.topk(2, largest=False)[1].tolist() == [4, 3]
 
@@ -117,10 +120,12 @@ def test_searchsorted(dtype, rng):
         want = np.stack([np.searchsorted(a, v, side) for a, v in zip(line, value)])
         for a, v in zip(layouts(line), layouts(value)):
             assert np.array_equal(tf.searchsorted(a, v, right).numpy(), want)
-            assert np.array_equal(tf.searchsorted(a[0], v, side=side).numpy(),
-                                  np.searchsorted(line[0], value, side))
-            assert np.array_equal(tf.bucketize(v, a[1], right=right).numpy(),
-                                  np.searchsorted(line[1], value, side))
+            assert np.array_equal(
+                tf.searchsorted(a[0], v, side=side).numpy(), np.searchsorted(line[0], value, side)
+            )
+            assert np.array_equal(
+                tf.bucketize(v, a[1], right=right).numpy(), np.searchsorted(line[1], value, side)
+            )
     assert tf.searchsorted(tf.tensor([1, 2]), 1.5).item() == 1
     assert tf.searchsorted(tf.zeros(0), tf.ones(2)).tolist() == [0, 0]
 

@@ -284,7 +284,8 @@ cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, t
     return rc
 
 
-cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call) noexcept nogil:
+cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x,
+                  tf_call *call) noexcept nogil:
     """Tables, panels and classes of gx; x is zero already where no tap reaches."""
     cdef const Shape *s = q.s
     cdef Shape flat = s[0]            # of g, which is copied as it is

@@ -176,7 +176,7 @@ cdef void line_task(int64_t t, void *ctx) noexcept nogil:
 cdef bint by_lines(const Shape *s, int64_t m, int64_t n) noexcept nogil:
     """Whether few enough rows share the columns, in lines of n, that packing them does not pay."""
     cdef int64_t lanes = s.kind.lanes
-    return m <= s.kind.mr or (m <= LINE_ROWS and (n + lanes - 1) // lanes * lanes * 4 <= n * 5)
+    return m <= s.kind.mr or (m <= LINE_ROWS and (n + lanes - 1) // lanes * lanes * 3 <= n * 4)
 
 
 # Points: a few columns, the edge of an input gradient. They become rows and w's rows columns, which
@@ -184,7 +184,7 @@ cdef bint by_lines(const Shape *s, int64_t m, int64_t n) noexcept nogil:
 
 cdef bint by_points(const Job *q) noexcept nogil:
     return (q.w_off != NULL and q.w_step == 1 and q.m >= q.s.kind.nr
-            and total(&q.cols) <= 3 * q.s.kind.mr)
+            and total(&q.cols) <= q.s.kind.mr)
 
 
 cdef void point_rows(const Group *one, const char *panels, int64_t points, int64_t c, int64_t stop,

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from tinyfin.backends.cpu.gemm cimport gemm_kind
-from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.backends.cpu.gemm_loops cimport tf_fill, tf_gemm_kind
 from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.core.abi cimport *
 
@@ -141,33 +141,45 @@ cdef inline int64_t tap_offset(const Shape *s, const Phases *f, int64_t tap) noe
     return phase * volume(f.size) + at
 
 
-cdef inline void fill_row(const Shape *s, const Phases *f, int64_t phase, const char *x,
-                          int64_t step,
-                          char *to) noexcept nogil:
-    """One row of a phase: zeros where it lies outside x."""
-    cdef int64_t shift = phase * f.gap[2] - s.pad[2], first = 0, last
-    if shift < 0:
-        first = min((-shift + s.stride[2] - 1) // s.stride[2], f.size[2])
-    last = max(first, min(f.size[2], (s.size[2] - shift + s.stride[2] - 1) // s.stride[2]))
-    s.kind.fill(s.dtype, x + (first * s.stride[2] + shift) * step * tf_itemsize[s.dtype],
-                s.stride[2] * step,
-                first, last - first, f.size[2] - last, to)
+cdef inline void inside(const Shape *s, const Phases *f, int d, int64_t phase, int64_t *first,
+                        int64_t *last) noexcept nogil:
+    """Positions first to last of a phase of dimension d lie inside x."""
+    cdef int64_t shift = phase * f.gap[d] - s.pad[d], stride = s.stride[d]
+    first[0] = min((-shift + stride - 1) // stride, f.size[d]) if shift < 0 else 0
+    last[0] = max(first[0], min(f.size[d], (s.size[d] - shift + stride - 1) // stride))
+
+
+cdef inline void fill_phase(const Shape *s, const Phases *f, const int64_t *phase, const char *x,
+                            const int64_t *xs, char *to) noexcept nogil:
+    """One phase of a plane: zeros where it lies outside x."""
+    cdef int64_t item = s.kind.itemsize, size = tf_itemsize[s.dtype], row = f.size[2] * item, q0, at
+    cdef int64_t first[3]
+    cdef int64_t last[3]
+    cdef tf_fill p
+    cdef int d
+    for d in range(3):
+        inside(s, f, d, phase[d], &first[d], &last[d])
+    p.before, p.n, p.after = first[2], last[2] - first[2], f.size[2] - last[2]
+    p.step, p.row, p.dtype = s.stride[2] * xs[2], s.stride[1] * xs[1], s.dtype
+    for q0 in range(f.size[0]):
+        if first[0] <= q0 < last[0]:
+            at = (q0 * s.stride[0] + phase[0] * f.gap[0] - s.pad[0]) * xs[0]
+            at += (first[1] * s.stride[1] + phase[1] * f.gap[1] - s.pad[1]) * xs[1]
+            at += (first[2] * s.stride[2] + phase[2] * f.gap[2] - s.pad[2]) * xs[2]
+            memset(to, 0, first[1] * row)
+            s.kind.fill(&p, x + at * size, last[1] - first[1], to + first[1] * row)
+            memset(to + last[1] * row, 0, (f.size[1] - last[1]) * row)
+        else:
+            memset(to, 0, f.size[1] * row)
+        to += f.size[1] * row
 
 
 cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
                             char *to) noexcept nogil:
     """The copy of one plane of x, whose strides are xs."""
-    cdef int64_t p0, p1, p2, q0, q1, i0, i1, row = f.size[2] * s.kind.itemsize
-    for p0 in range(f.used[0]):
-        for p1 in range(f.used[1]):
-            for p2 in range(f.used[2]):
-                for q0 in range(f.size[0]):
-                    i0 = q0 * s.stride[0] + p0 * f.gap[0] - s.pad[0]
-                    for q1 in range(f.size[1]):
-                        i1 = q1 * s.stride[1] + p1 * f.gap[1] - s.pad[1]
-                        if 0 <= i0 < s.size[0] and 0 <= i1 < s.size[1]:
-                            fill_row(s, f, p2, x + (i0 * xs[0] + i1 * xs[1]) * tf_itemsize[s.dtype],
-                                     xs[2], to)
-                        else:
-                            memset(to, 0, row)
-                        to += row
+    cdef int64_t phase[3]
+    for phase[0] in range(f.used[0]):
+        for phase[1] in range(f.used[1]):
+            for phase[2] in range(f.used[2]):
+                fill_phase(s, f, phase, x, xs, to)
+                to += volume(f.size) * s.kind.itemsize

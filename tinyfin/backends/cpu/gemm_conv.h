@@ -45,13 +45,18 @@ static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t 
   }
 }
 
-/* a row of a padded copy */
-static void NAME(fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n,
-                       int64_t after, void *dst) {
+/* rows of a padded copy */
+static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
+  const int64_t size = tf_itemsize[p->dtype];
+  const char *s = src;
   T *d = dst;
-  for (int64_t i = 0; i < before; i++) d[i] = 0;
-  NAME(widen)(dtype, src, stride, n, d + before);
-  for (int64_t i = 0; i < after; i++) d[before + n + i] = 0;
+  for (; rows > 0; rows--, s += p->row * size) {
+    for (int64_t i = 0; i < p->before; i++) *d++ = 0;
+    if (p->dtype == OWN && p->step == 1) memcpy(d, s, p->n * sizeof(T));
+    else NAME(widen)(p->dtype, s, p->step, p->n, d);
+    d += p->n;
+    for (int64_t i = 0; i < p->after; i++) *d++ = 0;
+  }
 }
 
 /* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
@@ -98,13 +103,44 @@ static void NAME(tile_far)(int64_t k, int64_t more, const void *a, const void *b
   }
 }
 
+/* one row of a line: four vectors, since two chains would wait for each other */
+TF_INLINE void NAME(line_part)(const int nv, int64_t k, const T *a, const T *src,
+                               const int64_t *off, T *c, int64_t cols) {
+  V acc[4];
+  const int last = (int)(cols - (nv - 1) * L);
+  TF_EACH16(v, nv) acc[v] = (V){0};
+  for (int64_t q = 0; q < k; q++) {
+    const V x = SPLAT(a[q * MR]);
+    const T *s = src + off[q];
+    TF_EACH16(v, nv) acc[v] = FMA(x, LOAD(s + v * L), acc[v]);
+  }
+  TF_EACH16(v, nv) {
+    if (v < nv - 1 || last == L) STORE(c + v * L, acc[v]);
+    else STORE_PART(c + v * L, acc[v], last);
+  }
+}
+
+static void NAME(line)(int64_t k, const T *a, const T *src, const int64_t *off, T *c, int64_t n) {
+  for (int64_t j = 0; j < n; j += 4 * L) {
+    const int64_t cols = n - j < 4 * L ? n - j : 4 * L;
+    if (cols > 3 * L) NAME(line_part)(4, k, a, src + j, off, c + j, cols);
+    else if (cols > 2 * L) NAME(line_part)(3, k, a, src + j, off, c + j, cols);
+    else if (cols > L) NAME(line_part)(2, k, a, src + j, off, c + j, cols);
+    else NAME(line_part)(1, k, a, src + j, off, c + j, cols);
+  }
+}
+
 /* lines of n columns, read from the source itself; y has unit stride */
 static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src,
-                        const int64_t *off, int64_t n,
-                        int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step) {
+                        const int64_t *off, int64_t n, int64_t count, int64_t src_step, void *y,
+                        int64_t y_row, int64_t y_step) {
   for (int64_t t = 0; t < count; t++) {
     const T *s = (const T *)src + t * src_step;
     T *c = (T *)y + t * y_step;
+    if (m == 1) {
+      NAME(line)(k, panels, s, off, c, n);
+      continue;
+    }
     for (int64_t j = 0; j < n; j += NR) {
       const int cols = (int)(n - j < NR ? n - j : NR);
       for (int64_t i = 0; i < m; i += MR)

@@ -154,7 +154,7 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 
 const tf_gemm_table TF_NAME(tf_gemm) = {{
 #if TF_VBYTES == 64
-    REAL(float, 384, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
+    REAL(float, 512, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
     INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
 #elif TF_VBYTES == 32
     REAL(float, 384, 20, 8, 0.018), REAL(double, 256, 20, 8, 0.036),

@@ -27,6 +27,13 @@ typedef struct {
   int32_t dtype;
 } tf_put;
 
+/* Rows of a padded copy: `before` zeros, n elements of a dtype, `after` zeros. In src, elements are
+   step and rows are row elements apart. */
+typedef struct {
+  int64_t before, n, after, step, row;
+  int32_t dtype;
+} tf_fill;
+
 /* Packed panels: A's are k x mr, B's k x nr, rows of a panel one after the other.
    Rows over `rows` and columns over `cols` of a panel may hold anything. Runs are pairs (start,
    length) of elements; acc, off and runs count accumulators. */
@@ -70,9 +77,8 @@ typedef struct {
   /* one panel of A: element (i, q) at src + at[i] + off[q]; nothing is written past count */
   void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count,
                       int64_t k, void *dst);
-  /* zeros, n elements of a dtype, zeros */
-  void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n, int64_t after,
-               void *dst);
+  /* rows of zeros, elements, zeros */
+  void (*fill)(const tf_fill *p, const void *src, int64_t rows, void *dst);
   /* a tile, whose columns are runs, to its places; acc is readable a vector past the tile */
   void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
               const int64_t *places, int n);

@@ -20,6 +20,10 @@ cdef extern from "gemm_loops.h" nogil:
         int64_t y_row, step
         int32_t dtype
 
+    ctypedef struct tf_fill:
+        int64_t before, n, after, step, row
+        int32_t dtype
+
     ctypedef struct tf_gemm_kind:
         int32_t mr, nr, kc, mc, nc, lanes, itemsize
         double fma_ns
@@ -50,9 +54,7 @@ cdef extern from "gemm_loops.h" nogil:
         void (*pack_points)(const void *src, const int64_t *at, const int64_t *off, int64_t count,
                             int64_t k,
                             void *dst) noexcept nogil
-        void (*fill)(int dtype, const void *src, int64_t stride, int64_t before, int64_t n,
-                     int64_t after,
-                     void *dst) noexcept nogil
+        void (*fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) noexcept nogil
         void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
                     const int64_t *places, int n) noexcept nogil
         void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,

@@ -4,8 +4,25 @@ from importlib import import_module
 
 from tinyfin.backends.base import Backend
 
-MODULES = ("elementwise", "reduce", "extremum", "scan", "sort", "index", "gather", "join", "random", "matmul", "conv", "pool", "norm", "batchnorm",
-           "loss", "attention", "step")
+MODULES = (
+    "elementwise",
+    "reduce",
+    "extremum",
+    "scan",
+    "sort",
+    "index",
+    "gather",
+    "join",
+    "random",
+    "matmul",
+    "conv",
+    "pool",
+    "norm",
+    "batchnorm",
+    "loss",
+    "attention",
+    "step",
+)
 
 
 class CpuBackend(Backend):
@@ -17,6 +34,7 @@ class CpuBackend(Backend):
         """family -> kernel of all modules."""
         found = {}
         from importlib.util import find_spec
+
         for name in MODULES:
             if find_spec(f"tinyfin.backends.cpu.{name}") is None:
                 continue

@@ -214,8 +214,8 @@ cdef void mean_task(int64_t plane, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-# Large windows: a chain of additions per plane would wait for each one, so nr planes are summed side
-# by side, each in its own order.
+# Large windows: a chain of additions per plane would wait for each one, so nr planes are summed
+# side by side, each in its own order.
 
 cdef bint far(const Pool *q) noexcept nogil:
     """Whether windows are large, and planes evenly spaced."""
@@ -311,8 +311,8 @@ cdef inline int64_t given(const Planes *index, const char *first, int64_t i, int
     return (<const int64_t *>first)[i * index.step[0] + j * index.step[1] + k * index.step[2]]
 
 
-cdef inline int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i, int64_t j,
-                             int64_t k) noexcept nogil:
+cdef inline int64_t place_at(const Pool *q, const Planes *index, const char *first, int64_t i,
+                             int64_t j, int64_t k) noexcept nogil:
     """A flat place, or -1 where it lies outside the plane."""
     cdef int64_t at = given(index, first, i, j, k)
     return at if 0 <= at < volume(q.x.size) else -1

@@ -1,0 +1,387 @@
+"""The reverse walk: accumulation, hooks, freed graphs, long chains."""
+
+import gc
+import threading
+
+import pytest
+
+import tinyfin as tf
+
+
+def chain(n, step=1.0):
+    """(leaf, result) of n multiplications one after the other."""
+    x = tf.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(n):
+        y = y * step
+    return x, y
+
+
+def in_small_thread(fn):
+    """Runs fn in a thread with a stack of 512 KB and hands on what it raises."""
+    errors = []
+
+    def run():
+        try:
+            fn()
+        except BaseException as error:
+            errors.append(error)
+
+    old = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(old)
+    if errors:
+        raise errors[0]
+
+
+# ---- sums and leaves
+
+
+def test_gradients_add_up():
+    x = tf.tensor([1.0, 2.0], requires_grad=True)
+    (x * x).sum().backward()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+
+
+def test_a_value_used_twice():
+    x = tf.tensor(2.0, requires_grad=True)
+    y = x * x
+    (y * y + y).backward()
+    assert x.grad.item() == 36.0
+
+
+def test_broadcast_is_summed():
+    x = tf.ones(3, requires_grad=True)
+    y = tf.ones(2, 3)
+    (x * y + x.sum()).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0, 8.0]
+
+
+def test_dtype_of_the_leaf():
+    x = tf.ones(2, dtype=tf.float16, requires_grad=True)
+    (x.float() * tf.ones(2, dtype=tf.float64)).sum().backward()
+    assert x.grad.dtype is tf.float16
+
+
+def test_gradient_argument():
+    x = tf.ones(2, requires_grad=True)
+    (x * 2).backward(tf.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2.0, 20.0]
+    with pytest.raises(RuntimeError, match="shape"):
+        (x * 2).backward(tf.ones(3))
+    with pytest.raises(RuntimeError, match="scalar"):
+        (x * 2).backward()
+
+
+def test_backward_with_inputs():
+    x, w = (tf.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    y = x * w
+    y.backward(inputs=[x], retain_graph=True)
+    assert x.grad.item() == 3.0 and w.grad is None
+    y.backward(inputs=w)
+    assert w.grad.item() == 2.0
+
+
+def test_grad_of_inner_tensors():
+    x = tf.tensor(2.0, requires_grad=True)
+    y = x * 3
+    z = y * y
+    gx, gy, gz = tf.autograd.grad(z, [x, y, z])
+    assert (gx.item(), gy.item(), gz.item()) == (36.0, 12.0, 1.0)
+    assert x.grad is None
+
+
+def test_grad_of_unused_inputs():
+    x, w = (tf.ones(2, requires_grad=True) for _ in range(2))
+    y = (x * 2).sum()
+    with pytest.raises(RuntimeError, match="allow_unused"):
+        tf.autograd.grad(y, [x, w], retain_graph=True)
+    assert tf.autograd.grad(y, [x, w], retain_graph=True, allow_unused=True)[1] is None
+    assert tf.autograd.grad(y, [w], materialize_grads=True)[0].tolist() == [0.0, 0.0]
+
+
+def test_only_what_is_asked_for_is_computed():
+    seen = []
+
+    class Noisy(tf.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(1)
+            return g
+
+    x, w = (tf.tensor(2.0, requires_grad=True) for _ in range(2))
+    y = Noisy.apply(x) * w
+    tf.autograd.grad(y, w, retain_graph=True)
+    assert not seen
+    tf.autograd.grad(y, x)
+    assert seen == [1]
+
+
+def test_several_roots():
+    x = tf.tensor([1.0, 2.0], requires_grad=True)
+    tf.autograd.backward([x.sum(), (x * x).sum(), x], [None, tf.tensor(2.0), tf.ones(2)])
+    assert x.grad.tolist() == [6.0, 10.0]
+
+
+def test_multiple_results():
+    x = tf.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    values, places = x.sort()
+    (values * tf.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [100.0, 1.0, 10.0] and not places.requires_grad
+
+
+def test_leaves_of_integers_are_refused():
+    with pytest.raises(RuntimeError, match="floating-point"):
+        tf.ones(2, dtype=tf.int64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        tf.ones(1).backward()
+
+
+def test_frozen_arguments_are_not_saved():
+    x = tf.tensor(2.0, requires_grad=True)
+    w = tf.tensor(3.0)
+    y = x * w
+    x2 = x.detach()
+    x2.add_(1.0)  # x's value is needed for the gradient of w only, and w is frozen
+    y.backward()
+    assert x.grad.item() == 3.0
+
+
+# ---- freed graphs and saved tensors
+
+
+def test_second_walk_needs_retain_graph():
+    x = tf.tensor(2.0, requires_grad=True)
+    y = x.exp()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="retain_graph"):
+        y.backward()
+
+
+def test_modified_saved_tensor():
+    x = tf.tensor([2.0], requires_grad=True)
+    w = tf.tensor([3.0])
+    y = x * w
+    w.add_(1.0)
+    with pytest.raises(RuntimeError, match=r"mul: argument 'other'.*modified in place"):
+        y.backward()
+    z = x.exp()
+    out = z * 1
+    z.mul_(2.0)
+    with pytest.raises(RuntimeError, match="exp: result 0"):
+        out.backward()
+
+
+def test_in_place_with_a_number_saves_nothing():
+    x = tf.tensor([2.0], requires_grad=True)
+    y = x * 1
+    y.mul_(3.0)
+    y.mul_(2.0)
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_leaf_cannot_be_written():
+    x = tf.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.add_(1.0)
+    with pytest.raises(RuntimeError, match="leaf"):
+        x[0] = 1.0
+    with tf.no_grad():
+        x.add_(1.0)
+    assert x.tolist() == [2.0, 2.0]
+
+
+# ---- hooks
+
+
+def test_hook_on_a_leaf_sees_the_sum_once():
+    x = tf.tensor(3.0, requires_grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.item()))
+    (x * x + x).backward()
+    assert seen == [7.0] and x.grad.item() == 7.0
+
+
+def test_hook_replaces_the_gradient():
+    x = tf.tensor(3.0, requires_grad=True)
+    y = x * 2
+    handle = y.register_hook(lambda g: g * 10)
+    (y * 1).backward(retain_graph=True)
+    assert x.grad.item() == 20.0
+    handle.remove()
+    x.grad = None
+    (y * 1).backward()
+    assert x.grad.item() == 2.0
+
+
+def test_hooks_run_for_grad_too():
+    x = tf.tensor(3.0, requires_grad=True)
+    x.register_hook(lambda g: g * 10)
+    assert tf.autograd.grad(x * x + x, x)[0].item() == 70.0
+
+
+def test_retain_grad_sees_what_other_hooks_left():
+    x = tf.tensor(3.0, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    (y * 1).backward()
+    assert y.grad.item() == 10.0 and y.retains_grad and y.is_leaf is False
+
+
+def test_post_accumulate_hook():
+    x = tf.tensor(3.0, requires_grad=True)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.item()))
+    (x * x + x).backward()
+    assert seen == [7.0]
+    with pytest.raises(RuntimeError, match="leaves"):
+        (x * 1).register_post_accumulate_grad_hook(print)
+
+
+def test_node_hook():
+    x = tf.tensor(3.0, requires_grad=True)
+    y = x * 2
+    seen = []
+    handle = y.grad_fn.register_hook(lambda gx, gy: seen.append((gx[0].item(), gy[0].item())))
+    y.backward(retain_graph=True)
+    handle.remove()
+    y.backward()
+    assert seen == [(2.0, 1.0)]
+
+
+def test_nodes_name_what_made_them():
+    x = tf.ones(2, requires_grad=True)
+    y = (x * 2).exp()
+    assert y.grad_fn.name_() == "exp"
+    ((node, number),) = y.grad_fn.next_functions
+    assert node.name_() == "mul" and number == 0
+    assert node.next_functions[0][0] is x
+
+
+# ---- higher orders
+
+
+def test_third_derivative():
+    x = tf.tensor(2.0, dtype=tf.float64, requires_grad=True)
+    y = x**5
+    for want in (80.0, 160.0, 240.0, 240.0, 120.0):
+        (y,) = tf.autograd.grad(y, x, create_graph=True)
+        assert y.item() == pytest.approx(want)
+
+
+def test_create_graph_into_grad():
+    x = tf.tensor([1.0, 2.0], requires_grad=True)
+    ((x**3).sum()).backward(create_graph=True)
+    assert x.grad.requires_grad
+    (g,) = tf.autograd.grad(x.grad.sum(), x)
+    assert g.tolist() == [6.0, 12.0]
+
+
+def test_the_walk_itself_is_not_recorded():
+    x = tf.tensor([1.0, 2.0], requires_grad=True)
+    (x**3).sum().backward()
+    assert not x.grad.requires_grad
+    assert tf.is_grad_enabled()
+
+
+def test_nested_walk_inside_a_hook():
+    x = tf.tensor(2.0, requires_grad=True)
+
+    def hook(g):
+        with tf.enable_grad():
+            w = tf.tensor(3.0, requires_grad=True)
+            (w * w).backward()
+        return g * w.grad
+
+    y = x * 2
+    y.register_hook(hook)
+    y.backward()
+    assert x.grad.item() == 12.0
+
+
+# ---- long chains
+
+
+@pytest.mark.slow
+def test_million_operations():
+    x, y = chain(1_000_000)
+    y.backward()
+    assert x.grad.item() == 1.0
+    del y
+    x, y = chain(1_000_000)
+    del x, y
+
+
+def test_long_chain_in_a_small_stack():
+    def work():
+        x, y = chain(100_000)
+        y.backward()
+        assert x.grad.item() == 1.0
+        del x, y
+        x, y = chain(100_000)
+        assert tf.autograd.grad(y, x)[0].item() == 1.0
+        x, y = chain(100_000)
+        del x, y
+
+    in_small_thread(work)
+
+
+def test_long_chain_with_create_graph_in_a_small_stack():
+    def work():
+        x = tf.tensor(1.0, dtype=tf.float64, requires_grad=True)
+        y = x
+        for _ in range(10_000):
+            y = y + 1e-5 * y * y
+        (g,) = tf.autograd.grad(y, x, create_graph=True)
+        (h,) = tf.autograd.grad(g, x)
+        assert g.item() > 1 and h.item() > 0
+
+    in_small_thread(work)
+
+
+def test_long_chain_that_is_garbage_in_a_cycle():
+    def work():
+        x, y = chain(100_000)
+        ring = [x, y]
+        ring.append(ring)
+        del x, y, ring
+        gc.collect()
+
+    in_small_thread(work)
+
+
+def test_wide_graph():
+    x = tf.ones(1, requires_grad=True)
+    tf.cat([x * float(i) for i in range(2000)]).sum().backward()
+    assert x.grad.item() == sum(range(2000))
+
+
+def test_threads_walk_apart():
+    results = [None] * 8
+
+    def work(i):
+        x = tf.tensor(float(i), requires_grad=True)
+        y = x
+        for _ in range(200):
+            y = y + x
+        y.backward()
+        results[i] = x.grad.item()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [201.0] * 8
