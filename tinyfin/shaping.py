@@ -233,7 +233,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     else:
         cuts = list(indices_or_sections)
     bounds = [0] + [min(max(c + n if c < 0 else c, 0), n) for c in cuts] + [n]
-    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds[:-1], bounds[1:]))
+    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds[:-1], bounds[1:], strict=True))
 
 
 def unbind(input, dim=0):
