@@ -6,6 +6,7 @@ answer is how it ended. Any exception of the kinds in FAIR is a fair end; others
 
 import faulthandler
 import json
+import os
 import resource
 import sys
 import warnings
@@ -210,7 +211,8 @@ def run(case):
 
 def main():
     """Answers until the input ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # its shadow needs the address space
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     tf.set_memory_limit(1 << 30)
     for line in sys.stdin:

@@ -106,8 +106,8 @@ def numeric(problem, values, weights):
 def disagreement(got, want, what):
     """The first gradient that is off, as text, or None."""
     for i, (g, w) in enumerate(zip(got, want)):
-        scale = max(1.0, float(np.abs(w).max(initial=0.0)))
-        off = ~(np.abs(g - w) <= TOLERANCE * scale)
+        scale = max(1.0, float(np.nan_to_num(np.abs(w)).max(initial=0.0)))
+        off = ~(np.abs(g - w) <= TOLERANCE * scale) & ~(np.isnan(g) & np.isnan(w))
         if off.any():
             at = tuple(int(k) for k in np.argwhere(off)[0])
             wrong = (

@@ -129,7 +129,6 @@ DOMAINS = [
 INDICES = [
     ("index_select: ", "m.index_select(ones(3), 0, ones(1, 1, dtype=m.int64))"),
     ("index: ", "ones(3)[1.5]"),
-    ("index: ", "ones(3)['a']"),
     ("sum: dim 2 is out of range", "ones(2).sum(2)"),
     ("sum: dim -2 is out of range", "ones(2).sum(-2)"),
     ("softmax: dim 1", "ones(2).softmax(1)"),

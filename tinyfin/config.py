@@ -39,7 +39,5 @@ SCRATCH_BYTES = _number("TINYFIN_SCRATCH_BYTES", 1 << 30)
 """Most bytes that one thread's kernel temporaries may take."""
 FALLBACK = _flag("TINYFIN_FALLBACK", True)
 """Whether the CPU runs what a device lacks."""
-DEBUG = _number("TINYFIN_DEBUG", 0)
-"""1 choices made, 2 each operation with shapes and time."""
 CHECK = _flag("TINYFIN_CHECK", False)
 """Stop at the first operation that makes a NaN or infinity."""

@@ -103,6 +103,8 @@ def softplus_formula(x, beta, threshold):
 
 def masked_fill_formula(x, mask, value):
     """where() that keeps x's dtype."""
+    needs_tensor("masked_fill", x)
+    needs_tensor("masked_fill", mask, "mask")
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"masked_fill: value has shape {tuple(value.shape)}, expected a number or a 0-d tensor"
@@ -257,12 +259,14 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
 def diff(input, n=1, dim=-1):
     """Differences of neighbours, n times."""
     needs_tensor("diff", input)
-    for _ in range(n):
-        size = input.shape[dim]
-        high, low = (
-            F.narrow(input, dim, 1, max(size - 1, 0)),
-            F.narrow(input, dim, 0, max(size - 1, 0)),
+    if n < 0 or input.ndim == 0:
+        raise RuntimeError(
+            f"diff: n is {n} and input has {input.ndim} dimensions, expected n >= 0 and at least one"
         )
+    d = wrap("diff", dim, input.ndim)
+    for _ in range(n):
+        size = max(input.shape[d] - 1, 0)
+        high, low = F.narrow(input, d, min(1, input.shape[d]), size), F.narrow(input, d, 0, size)
         input = F.ne(high, low) if input.dtype.name == "bool" else high - low
     return input
 
@@ -379,3 +383,7 @@ RULE_HELPERS = (
 )
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)
+for _new, _old in ALIASES.items():
+    for _end in ("", "_"):
+        if hasattr(Tensor, _old + _end):
+            tensor.install_method(_new + _end, getattr(Tensor, _old + _end))

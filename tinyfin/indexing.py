@@ -29,7 +29,7 @@ def as_index(item, device):
     elif isinstance(item, float):
         raise IndexError(f"index: {item!r} is no integer; {WANTED}")
     else:
-        raise IndexError(f"index: {item!r} of type {type(item).__name__} is no index; {WANTED}")
+        raise TypeError(f"index: {item!r} of type {type(item).__name__} is no index; {WANTED}")
     if t.is_floating_point():
         raise IndexError(f"index: index tensors must be integers or bool, got {t.dtype}")
     if t.ndim == 0 and t.dtype not in (BOOL, UINT8) and not (t.extra_ and "batch" in t.extra_):
@@ -139,11 +139,20 @@ def value_for(view, value):
 
 def index_put(self, indices, values, accumulate=False):
     """A copy with values written (or added, with `accumulate`) at the indexed places."""
-    return index_put_(self.clone(), indices, values, accumulate)
+    view, tensors, bits = put_places(self, indices, values)
+    result = F.index_put(view, values, tensors, bits, bool(accumulate))
+    return result if result.shape == self.shape else result.reshape(self.shape)
 
 
 def index_put_(self, indices, values, accumulate=False):
     """Writes values (or adds them, with `accumulate`) at the indexed places."""
+    view, tensors, bits = put_places(self, indices, values)
+    F.index_put_(view, values, tensors, bits, bool(accumulate))
+    return self
+
+
+def put_places(self, indices, values):
+    """(a view, index tensors of one shape, bits of the axes that they index) of index_put."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"index_put_: indices is {indices!r}, expected a tuple of Tensors")
     if not isinstance(values, Tensor):
@@ -152,9 +161,7 @@ def index_put_(self, indices, values, accumulate=False):
     view, found = prepare(self, key)
     if all(i is None for i in found):
         raise IndexError("index_put_: indices has no index tensor")
-    tensors, bits = broadcast_indices(found)
-    F.index_put_(view, values, tensors, bits, bool(accumulate))
-    return self
+    return view, *broadcast_indices(found)
 
 
 def one_axis(index):

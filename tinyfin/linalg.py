@@ -2,7 +2,7 @@
 
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
-from tinyfin.shaping import needs_tensor
+from tinyfin.shaping import needs_tensor, wrap
 
 Tensor = tensor.Tensor
 INF = float("inf")
@@ -24,7 +24,7 @@ def parse_equation(equation, operands):
     dots = [chr(0x100 + i) for i in range(widest)]
     parsed = []
     for term, x in zip(terms, operands):
-        named = term.replace("...", "")
+        named = term.replace("...", "", 1)
         if not all(c.isalpha() and c.isascii() for c in named):
             raise RuntimeError(
                 f"einsum: '{term}' in '{equation}' has characters other than letters and one ellipsis"
@@ -57,6 +57,8 @@ def take_diagonals(x, letters):
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
+            if x.shape[i] != x.shape[j]:
+                raise RuntimeError(f"einsum: index '{c}' has sizes {x.shape[i]} and {x.shape[j]}")
             x = F.diagonal(x, 0, i, j)
             letters = [d for k, d in enumerate(letters) if k not in (i, j)] + [c]
     return x, letters
@@ -149,6 +151,8 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     x = x if dtype is None else x.to(dtype)
     if not x.is_floating_point():
         raise RuntimeError(f"vector_norm: x is {x.dtype}, expected a floating-point tensor")
+    if isinstance(ord, str) or not hasattr(ord, "__float__"):
+        raise TypeError(f"vector_norm: ord is {ord!r}, expected a number")
     if ord == 2:
         return F.norm2(x, dim, keepdim)
     if ord == INF:
@@ -217,7 +221,12 @@ def tensordot(a, b, dims=2):
         da, db = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         da, db = ([d] if isinstance(d, int) else list(d) for d in dims)
-    da, db = [d % a.ndim for d in da], [d % b.ndim for d in db]
+    da = [wrap("tensordot", d, a.ndim) for d in da]
+    db = [wrap("tensordot", d, b.ndim) for d in db]
+    if len(da) != len(db) or len(set(da)) != len(da) or len(set(db)) != len(db):
+        raise RuntimeError(
+            f"tensordot: dims {dims} do not name as many distinct axes of each tensor"
+        )
     for i, j in zip(da, db):
         if a.shape[i] != b.shape[j]:
             raise RuntimeError(

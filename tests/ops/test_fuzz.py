@@ -145,6 +145,7 @@ def check(worker, case):
     assert answer in ("fine", "fair", "not built"), f"{json.dumps(case)}\n{answer}"
 
 
+@pytest.mark.long
 @given(case=changed)
 @settings(max_examples=QUICK, **QUIET)
 def test_changed_samples(worker, case):
@@ -152,6 +153,7 @@ def test_changed_samples(worker, case):
     check(worker, case)
 
 
+@pytest.mark.long
 @given(case=calls)
 @settings(max_examples=QUICK, **QUIET)
 def test_any_call(worker, case):

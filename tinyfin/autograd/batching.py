@@ -76,8 +76,7 @@ def shifted(op, args: tuple, attrs: tuple) -> tuple:
         if a.kind in ("dim", "dim1"):
             v += 1
         elif a.kind == "dims":
-            every = not v and op.family is not None and op.family.startswith("reduce")
-            v = tuple(d + 1 for d in (range(max(ndim, 1)) if every else v))
+            v = tuple(d + 1 for d in (v or range(max(ndim, 1))))  # no axis means every axis
         out.append(v)
     return tuple(out)
 

@@ -250,6 +250,9 @@ def inplace(op, args: tuple, attrs: tuple) -> Tensor:
     """x.op_(...) as the plain operation, written over x."""
     x = args[0]
     tensor.check_write(x, op.name)
+    saves = op.plain.save_inputs
+    if saves and saves[0] and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        args = (F.contiguous_copy(x), *args[1:])  # the old value, for the gradient
     result = op.plain.run_with(args, attrs)
     if result.shape != x.shape:
         raise RuntimeError(

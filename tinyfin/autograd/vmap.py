@@ -185,7 +185,7 @@ def vmap(
 
     Args:
         in_dims: the axis of each argument (a number, None for "not mapped", or a tree of them);
-            keyword arguments are mapped over axis 0.
+            keyword arguments are not mapped.
         out_dims: where the axis stands in each result.
         randomness: random operations inside are an 'error', 'different' or the 'same' for each
             sample.
@@ -238,7 +238,7 @@ def mapped_leaves(args: tuple, kwargs: dict, in_dims: object) -> tuple:
             f"vmap: in_dims {in_dims!r} does not fit the arguments, {len(args)} of them"
         )
     leaves = tree.flatten(args) + tree.flatten(kwargs)
-    dims += [0 if isinstance(x, Tensor) else None for x in tree.flatten(kwargs)]
+    dims += [None] * len(tree.flatten(kwargs))
     checked = [mapped_axis(x, d) for x, d in zip(leaves, dims)]
     sizes = {x.shape[d] for x, d in zip(leaves, checked) if d is not None}
     if not sizes:

@@ -17,9 +17,7 @@ class Backend:
     name = ""
     device = ""
     """Device type on which its tensors live; `cpu` for backends that share the host's memory."""
-
-    def __init__(self):
-        self.opened = False
+    opened = False
 
     def missing(self):
         """Why the backend cannot be used here and what would help; None where it can."""
@@ -66,8 +64,11 @@ class Backend:
 
 def register(backend):
     """Enters a backend into the table; a new device type takes a slot from 8 on."""
-    if not backend.name or not backend.device:
-        raise ValueError(f"backend {backend!r} needs a name and a device")
+    if not isinstance(backend, Backend):
+        raise TypeError(f"register: got {backend!r}, expected an instance of tinyfin.Backend")
+    for what in (backend.name, backend.device):
+        if not isinstance(what, str) or not what.isidentifier():
+            raise ValueError(f"backend {backend!r}: {what!r} is no name for a backend or device")
     if backend.name in REGISTRY:
         raise ValueError(f"a backend named '{backend.name}' is registered already")
     if backend.device not in SLOTS:
@@ -114,11 +115,12 @@ def backend_set(name):
     """
     if not isinstance(name, str):
         raise TypeError(f"backend_set: name is {name!r}, expected a string such as 'cpu'")
-    base, _, number = name.partition(":")
+    base, colon, number = name.partition(":")
     if base not in REGISTRY:
         find_plugins()
     backend = REGISTRY.get(base)
-    if backend is None or (number and not number.isdigit()):
+    device = None if backend is None else device_named(backend.device + colon + number)
+    if device is None:
         warn(f"there is no backend named '{name}'; have {', '.join(REGISTRY)}")
         return False
     reason = backend.missing()
@@ -126,11 +128,24 @@ def backend_set(name):
         warn(f"backend {name} is not available: {reason}")
         return False
     backend.open()
-    REGISTRY[STATE["name"].partition(":")[0]].deactivate()
-    backend.activate()
-    tensor.set_default_backend(SLOTS[backend.device], int(number or 0))
+    former = REGISTRY[STATE["name"].partition(":")[0]]
+    former.deactivate()
+    try:
+        backend.activate()
+    except Exception:
+        former.activate()
+        raise
+    tensor.set_default_backend(device.slot, device.index or 0)
     STATE["name"] = name
     return True
+
+
+def device_named(text):
+    """The device, or None where the text names none."""
+    try:
+        return Device(text)
+    except (RuntimeError, ValueError):
+        return None
 
 
 def backend_name():
@@ -177,6 +192,8 @@ def place(device):
     if device is None:
         return tensor.default_backend()
     if not isinstance(device, Device):
+        if isinstance(device, str) and device.partition(":")[0] not in (*SLOTS, "blas"):
+            find_plugins()
         device = Device(device)
     if device.slot:
         for backend in REGISTRY.values():

@@ -451,8 +451,8 @@ cdef int check_number(str name, int dtype, int kind, const int64_t *slot) except
         most = 65504.0 if dtype == TF_F16 else 3.4028234663852886e38
         fits = not (most < (value if value > 0 else -value) < INFINITY)
     if not fits:
-        raise RuntimeError(f"{name}: the number {value if kind == TF_F64 else whole} does not fit "
-                           f"{dtype_object(dtype)}")
+        given = str(value) if kind == TF_F64 else str(whole)
+        raise RuntimeError(f"{name}: the number {given} does not fit {dtype_object(dtype)}")
     return 0
 
 

@@ -5,9 +5,12 @@ alone, so the stream is the same on every device and for every thread count.
 """
 
 import os
+from _thread import allocate_lock
 
 MASK = (1 << 64) - 1
 DEFAULT_SEED = 67280421310721
+LOCK = allocate_lock()
+"""Two threads never get the same draw."""
 
 
 def signed(word):
@@ -51,9 +54,9 @@ class Generator:
 
     def next_draw(self):
         """(seed, draw number) of the next draw, as signed 64-bit integers; the stream moves on."""
-        draw = self._draw
-        self._draw = (draw + 1) & MASK
-        seed = self._seed
+        with LOCK:
+            seed, draw = self._seed, self._draw
+            self._draw = (draw + 1) & MASK
         return signed(seed), signed(draw)
 
     def state_dict(self):

@@ -258,19 +258,54 @@ cdef int sized(const tf_view *const *inputs, tf_view *y, const int64_t *size, in
 
 cdef int pool_resize(const tf_view *const *inputs, int n, tf_view *const *outputs,
                      const tf_attrs *at, tf_call *call, object name) except -1:
-    """size, nd."""
-    return sized(inputs, outputs[0], &at.i[0], at.i[3], name)
+    """size, nd; indices where there are any have the input's shape."""
+    cdef int i
+    floating(inputs[0], name, "input")
+    if n > 1:
+        places(inputs[0], inputs[1], inputs[0].ndim, name)
+    sized(inputs, outputs[0], &at.i[0], at.i[3], name)
+    for i in range(<int>at.i[3]):
+        if at.i[i] == 0 and inputs[0].size:
+            raise RuntimeError(f"{name}: size {shape_of(outputs[0])} is empty, input is {shape_of(inputs[0])}")
+    return 0
+
+
+cdef int places(const tf_view *x, const tf_view *indices, int dims, object name) except -1:
+    """Indices are int64 and agree with x in the first `dims` sizes."""
+    cdef int i
+    cdef bint fits = x.ndim == indices.ndim
+    for i in range(dims if fits else 0):
+        fits = fits and x.shape[i] == indices.shape[i]
+    if not fits or indices.dtype != TF_I64:
+        raise RuntimeError(f"{name}: indices are {shape_of(indices)} of {dtype_object(indices.dtype)}, input is "
+                           f"{shape_of(x)}: expected int64 of the same leading sizes")
+    return 0
 
 
 cdef int avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                        const tf_attrs *at, tf_call *call, object name) except -1:
     """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd, size."""
-    return sized(inputs, outputs[0], &at.i[13], at.i[12], name)
+    cdef int nd = <int>at.i[12], i
+    cdef int64_t wanted
+    floating(inputs[0], name, "input")
+    sized(inputs, outputs[0], &at.i[13], nd, name)
+    if at.i[11] == 0:
+        raise RuntimeError(f"{name}: divisor is 0")
+    for i in range(nd):
+        wanted = pooled(at.i[13 + i], at.i[i], at.i[3 + i], at.i[6 + i], 1, at.i[9] != 0, name)
+        if inputs[0].shape[inputs[0].ndim - nd + i] != wanted:
+            raise RuntimeError(f"{name}: input is {shape_of(inputs[0])}, which is no pool of size "
+                               f"{shape_of(outputs[0])}")
+    return 0
 
 
 cdef int pool_gather(const tf_view *const *inputs, int n, tf_view *const *outputs,
                      const tf_attrs *at, tf_call *call, object name) except -1:
     """x, indices: the indices' shape."""
+    floating(inputs[0], name, "input")
+    if at.i[0] < 1 or at.i[0] > inputs[0].ndim:
+        raise RuntimeError(f"{name}: nd is {at.i[0]}, input is {shape_of(inputs[0])}")
+    places(inputs[0], inputs[1], inputs[0].ndim - <int>at.i[0], name)
     outputs[0][0] = inputs[1][0]
     outputs[0].dtype = inputs[0].dtype
     return 0

@@ -153,6 +153,13 @@ def body_of(t, indent):
 
 def represent(t):
     """tensor([...], dtype, device, grad_fn) as PyTorch users know it."""
+    wrapped = t.extra_ or {}
+    if "batch" in wrapped:
+        level, value, dim = wrapped["batch"]
+        return f"batched({represent(value)}, dim={dim}, level={level.number})"
+    if "dual" in wrapped and wrapped["dual"][0].open:
+        level, primal, tangent = wrapped["dual"]
+        return f"dual({represent(primal)}, tangent={represent(tangent)}, level={level.number})"
     kind = type(t)
     # a class with a repr of its own puts this one behind a heading
     own = kind.__repr__ is not tensor.Tensor.__repr__
