@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 import tinyfin as tf
 from tinyfin import config
 

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 torch = pytest.importorskip("torch")

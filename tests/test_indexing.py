@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import tinyfin as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import tinyfin as tf
 
 settings.register_profile("indexing", deadline=None, max_examples=150)
 settings.load_profile("indexing")

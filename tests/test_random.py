@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 N = 200_000

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tinyfin as tf
 
 torch = pytest.importorskip("torch")

@@ -1,8 +1,9 @@
 """The table of backends: default, list, support, third parties, mixed devices."""
 
 import pytest
-import tinyfin as tf
 from backends.isolated import FAKE, run
+
+import tinyfin as tf
 from tinyfin.backends import base
 
 

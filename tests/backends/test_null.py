@@ -1,6 +1,7 @@
 """The null backend: a whole network's shapes and dtypes, forward, backward and step, without arithmetic."""
 
 import pytest
+
 import tinyfin as tf
 from tinyfin import nn
 

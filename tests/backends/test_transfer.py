@@ -1,8 +1,9 @@
 """Bytes across devices, and what a device lacks: by formula, on the CPU, or an error."""
 
 import pytest
-import tinyfin as tf
 from backends.isolated import FAKE, run
+
+import tinyfin as tf
 
 BOTH = pytest.mark.parametrize("where", ["fake", "remote"])
 
