@@ -43,7 +43,9 @@ def sums(rng, name):
             torch=name != "prod" or len(sample.args) < 2 or not isinstance(sample.args[1], tuple)
         )
     for args in (0,), ():
-        yield Sample(normal(rng, 0, 3), *args).but(grad=name != "mean")  # the mean of nothing is NaN
+        yield Sample(normal(rng, 0, 3), *args).but(
+            grad=name != "mean"
+        )  # the mean of nothing is NaN
     yield Sample(normal(rng, 2, 3), 1, dtype=tf.float64).but(grad=False)
     if name == "prod":
         yield Sample(np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 1.0], [1.5, -2.0, 1.0]]), 1)

@@ -24,7 +24,10 @@ TAKEN = {
     "ones(2)[..., ...]",
 }
 """Mistakes that PyTorch lets pass."""
-OTHER = {"m.tensor([1, None])": "RuntimeError there: a wrong type is a TypeError here"}
+OTHER = {
+    "m.tensor([1, None])": "RuntimeError there: a wrong type is a TypeError here",
+    "ones(3)['a']": "TypeError there: an IndexError here, as for every key that is no index",
+}
 """Calls whose exception is another one on purpose."""
 
 
