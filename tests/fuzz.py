@@ -28,6 +28,7 @@ FAIR = (
     BufferError,
     StopIteration,
     LookupError,
+    AssertionError,  # what PyTorch raises for a padding_idx outside the table
 )
 UNFAIR = (RecursionError, KeyError, UnboundLocalError)
 MEMORY = 3 << 30

@@ -1,34 +1,82 @@
-"""`import tinyfin` is light: no heavy module, no thread."""
+"""`import tinyfin` is light: few modules of the standard library, no NumPy, no thread, nothing opened."""
 
+import json
+import pathlib
 import subprocess
 import sys
 
 CODE = """
-import sys, threading, os
+import site; site.main()
+import sys
 before = set(sys.modules)
 import tinyfin
-heavy = {"numpy", "typing", "dataclasses", "inspect", "re", "argparse", "logging", "asyncio",
-         "multiprocessing", "subprocess", "unittest"}
-print(sorted(heavy & (set(sys.modules) - before)), len(os.listdir("/proc/self/task")))
+new = [m for m in set(sys.modules) - before if m.split(".")[0] != "tinyfin"]
+import json, os
+print(json.dumps({"new": new, "threads": len(os.listdir("/proc/self/task"))}))
 """
+ALLOWED = {
+    "__future__",
+    "_bisect",
+    "_collections",
+    "_functools",
+    "_heapq",
+    "_operator",
+    "_weakref",
+    "_weakrefset",
+    "abc",
+    "bisect",
+    "collections",
+    "contextlib",
+    "copyreg",
+    "cython_runtime",
+    "functools",
+    "heapq",
+    "importlib",
+    "itertools",
+    "keyword",
+    "operator",
+    "reprlib",
+    "types",
+    "warnings",
+    "weakref",
+}
+"""Top-level modules that importing may load; each was weighed."""
 
 
-def test_import_is_light():
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-S",
-            "-c",
-            CODE.replace("import sys,", "import site; site.main()\nimport sys,", 1),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
+def fresh(code):
+    """What a new interpreter prints; without site, so that .pth files load nothing first."""
+    run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_import_loads_little():
+    found = json.loads(fresh(CODE))
+    heavy = {m.split(".")[0] for m in found["new"]} - ALLOWED
+    heavy = sorted(m for m in heavy if not m.startswith("_cython_"))
+    assert not heavy, f"import tinyfin loads {heavy}"
+    assert found["threads"] == 1
+
+
+def test_first_steps_stay_light():
+    """Arithmetic and a backward pass need no NumPy, and small work wakes no thread."""
+    code = CODE.replace(
+        "import tinyfin\n",
+        "import tinyfin as tf\n"
+        "x = tf.ones(3, requires_grad=True)\n(x * 2 + x.exp()).sum().backward()\nx[1:].tolist()\n",
     )
-    assert run.stdout.strip() == "[] 1"
+    found = json.loads(fresh(code))
+    assert "numpy" not in {m.split(".")[0] for m in found["new"]}
+    assert found["threads"] == 1
 
 
-def test_lazy_parts_load_when_used():
-    code = "import sys, tinyfin; assert 'tinyfin.nn' not in sys.modules; tinyfin.nn.Linear; print('ok')"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "ok"
+def test_parts_load_when_used():
+    code = "import site; site.main(); import sys, tinyfin; before = 'tinyfin.nn' in sys.modules; tinyfin.nn.Linear; print(before)"
+    assert fresh(code) == "False"
+
+
+def test_one_version():
+    """The package's version is the build's."""
+    build = pathlib.Path(__file__).resolve().parent.parent / "meson.build"
+    wanted = build.read_text().split("version: '")[1].split("'")[0]
+    assert fresh("import site; site.main(); import tinyfin; print(tinyfin.__version__)") == wanted

@@ -306,6 +306,16 @@ def fill_(self, value):
     return tensor.assign(self, value, "fill_")
 
 
+def fill(input, value):
+    """A tensor of the same shape and dtype with one value everywhere; the gradient flows to the value."""
+    return fill_(F.contiguous_copy(needs_tensor("fill", input)), value)
+
+
+def detach(input):
+    """A view of the same elements without history."""
+    return needs_tensor("detach", input).detach()
+
+
 def zero_(self):
     """Writes zeros everywhere."""
     return tensor.assign(self, 0, "zero_")
@@ -370,6 +380,11 @@ for _name, _value in HOOKS.items():
     tensor.install_hook(_name, _value)
 offer("sum_to", sum_to)
 offer("clone", clone)
-offer("detach", lambda x: x.detach())
-PUBLIC = {"clone": clone, "is_floating_point": Tensor.is_floating_point}
+offer("detach", detach)
+PUBLIC = {
+    "clone": clone,
+    "detach": detach,
+    "fill": fill,
+    "is_floating_point": Tensor.is_floating_point,
+}
 """Functions of this module that belong into the package's name space."""

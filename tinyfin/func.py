@@ -21,6 +21,10 @@ from tinyfin.autograd.vmap import vmap
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 __all__ = [
@@ -41,14 +45,14 @@ __all__ = [
 
 
 def functional_call(
-    module: object,
+    module: Any,
     parameter_and_buffer_dicts: dict | Sequence[dict],
-    args: object = None,
+    args: Any = None,
     kwargs: dict | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
-) -> object:
+) -> Any:
     """Calls a module with other parameters and buffers in place of its own.
 
     Args:
@@ -109,7 +113,7 @@ def merged(dicts: dict | Sequence[dict]) -> dict:
     return out
 
 
-def places_of(module: object) -> dict:
+def places_of(module: Any) -> dict:
     """name -> (table, key) of every parameter and buffer, shared ones under each of their names."""
     found = {}
     for path, part in module.named_modules(remove_duplicate=False):

@@ -101,6 +101,11 @@ def softplus_formula(x, beta, threshold):
     return F.where(scaled > threshold, x, soft if beta == 1 else soft / beta)
 
 
+def where(self, condition, other):
+    """Elements of this tensor where the condition holds, of `other` elsewhere."""
+    return F.where(condition, self, other)
+
+
 def masked_fill_formula(x, mask, value):
     """where() that keeps x's dtype."""
     needs_tensor("masked_fill", x)
@@ -264,7 +269,7 @@ def diff(input, n=1, dim=-1):
             f"diff: n is {n} and input has {input.ndim} dimensions, expected n >= 0 and at least one"
         )
     d = wrap("diff", dim, input.ndim)
-    for _ in range(n):
+    for _ in range(min(n, input.shape[d])):
         size = max(input.shape[d] - 1, 0)
         high, low = F.narrow(input, d, min(1, input.shape[d]), size), F.narrow(input, d, 0, size)
         input = F.ne(high, low) if input.dtype.name == "bool" else high - low
@@ -344,6 +349,7 @@ PUBLIC = {f.__name__: f for f in FUNCTIONS}
 METHODS = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
 METHODS.update(
     clamp_=clamp_,
+    where=where,
     clip=clamp,
     clip_=clamp_,
     **{f.__name__ + "_": inplace_of(f) for f in (round, lerp, addcmul, addcdiv, nan_to_num)},

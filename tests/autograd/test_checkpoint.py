@@ -206,6 +206,29 @@ def test_context_fn(parts):
         checkpoint(lambda t: t, x, determinism_check="no")
 
 
+def test_under_transformations(parts):
+    """The walk comes after the levels of vmap and forward mode were closed."""
+    w, x = (t.detach() for t in parts)
+    t = x.cos()
+
+    def f(w, x):
+        return ((x @ w).tanh() * x.exp()).sum()
+
+    def saved(w, x):
+        return checkpoint(lambda a, b: f(a * 1, b * 1), w * 1, x * 1)
+
+    func = tf.func
+    for transform in (
+        lambda f: func.grad(lambda w: func.vmap(lambda r: f(w, r))(x).sum())(w),
+        lambda f: func.vmap(func.grad(f), (None, 0))(w, x),
+        lambda f: func.grad(lambda w: func.jvp(lambda x: f(w, x), (x,), (t,))[1])(w),
+        lambda f: func.jvp(func.grad(lambda x: f(w, x)), (x,), (t,))[1],
+        lambda f: func.hessian(lambda r: f(w, r))(x[0]),
+        lambda f: func.jacrev(lambda w: func.vmap(lambda r: f(w, r))(x))(w),
+    ):
+        assert tf.allclose(transform(saved), transform(f), atol=1e-10)
+
+
 def test_sequential(rng):
     layers = [tf.nn.Linear(4, 4) for _ in range(5)]
     model = tf.nn.Sequential(*layers)

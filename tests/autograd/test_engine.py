@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import tinyfin as tf
+from tinyfin.autograd import forward_ad
 
 
 def chain(n, step=1.0):
@@ -156,6 +157,47 @@ def test_frozen_arguments_are_not_saved():
     assert x.grad.item() == 3.0
 
 
+def test_gradients_that_users_hold_are_not_overwritten():
+    held = []
+
+    class Keep(tf.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            held.append(g * 2)
+            return held[-1]
+
+    x = tf.ones(2, requires_grad=True)
+    (Keep.apply(x) + x * 10).sum().backward()
+    assert held[0].tolist() == [2.0, 2.0] and x.grad.tolist() == [12.0, 12.0]
+
+
+def test_fresh_gradients_are_taken_over_without_a_copy():
+    x = tf.ones(2, requires_grad=True)
+    places = []
+    x.register_hook(lambda g: places.append(g.data_ptr()))
+    x.exp().sum().backward()
+    assert x.grad.data_ptr() == places[0]
+
+    class Fresh(tf.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            g = g * 2
+            places.append(g.data_ptr())
+            return g
+
+    y = tf.ones(2, requires_grad=True)
+    Fresh.apply(y).sum().backward()
+    assert y.grad.data_ptr() == places[1]
+
+
 # ---- freed graphs and saved tensors
 
 
@@ -240,12 +282,37 @@ def test_retain_grad_sees_what_other_hooks_left():
     assert y.grad.item() == 10.0 and y.retains_grad and y.is_leaf is False
 
 
+def test_retain_grad_follows_writes():
+    x = tf.tensor([3.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(5.0)
+    y[0] = y[0] * 1
+    (y * 7).backward()
+    assert y.grad.tolist() == [7.0] and x.grad.tolist() == [70.0]
+
+
+def test_retain_grad_with_create_graph():
+    x = tf.tensor(2.0, requires_grad=True)
+    y = x * x
+    y.retain_grad()
+    (y**3).backward(create_graph=True)
+    assert y.grad.item() == 48.0 and y.grad.requires_grad
+
+
+def test_batched_cotangents():
+    x = tf.tensor([1.0, 2.0], requires_grad=True)
+    (rows,) = tf.autograd.grad(x * x, x, tf.eye(2), is_grads_batched=True)
+    assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
 def test_post_accumulate_hook():
     x = tf.tensor(3.0, requires_grad=True)
     seen = []
     x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.item()))
     (x * x + x).backward()
-    assert seen == [7.0]
+    (x * 2).backward(inputs=[x])
+    assert seen == [7.0, 9.0]
     with pytest.raises(RuntimeError, match="leaves"):
         (x * 1).register_post_accumulate_grad_hook(print)
 
@@ -347,6 +414,42 @@ def test_long_chain_with_create_graph_in_a_small_stack():
         (g,) = tf.autograd.grad(y, x, create_graph=True)
         (h,) = tf.autograd.grad(g, x)
         assert g.item() > 1 and h.item() > 0
+
+    in_small_thread(work)
+
+
+def test_long_chains_of_other_kinds_in_a_small_stack():
+    class Same(tf.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 1.0
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 1.0
+
+    def work():
+        x = tf.tensor(1.0, requires_grad=True)
+        y = x
+        for _ in range(10_000):
+            y = Same.apply(y)
+        y.backward()
+        assert x.grad.item() == 1.0
+        y = x * 1
+        for _ in range(10_000):
+            y.mul_(1.0)
+        y.backward()
+        y = tf.ones(2) * x
+        for _ in range(1_000):
+            y[0] *= 1.0
+        y.sum().backward()
+        with forward_ad.dual_level():
+            y = forward_ad.make_dual(x, tf.tensor(2.0))
+            for _ in range(5_000):
+                y = y * 1.0
+            assert forward_ad.unpack_dual(y).tangent.item() == 2.0
 
     in_small_thread(work)
 

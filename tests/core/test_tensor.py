@@ -431,6 +431,7 @@ def test_inference_mode():
 def test_no_cycles():
     """What a call records never holds its own result: everything goes by reference counts alone."""
     gc.collect()
+    gc.freeze()  # what other tests left need not be looked at again and again
     gc.disable()
     try:
         x, b = tf.rand(8, requires_grad=True), tf.rand(8)
@@ -448,3 +449,63 @@ def test_no_cycles():
             assert gc.collect() == 0, f.__code__.co_firstlineno
     finally:
         gc.enable()
+        gc.unfreeze()
+
+
+# ---- what must not end the process
+
+
+def test_objects_that_misbehave():
+    """Exceptions of users' objects pass through, wrong self and half-made objects are TypeErrors."""
+
+    class Bad:
+        """Fails when it is read as a number."""
+
+        def __float__(self):
+            raise ZeroDivisionError("boom")
+
+        __index__ = __float__
+
+    class Endless:
+        """A sequence that never ends by itself."""
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            return i
+
+    x, bad = tf.ones(3), Bad()
+    for call in (
+        lambda: x + bad, lambda: bad * x, lambda: tf.tensor([bad]), lambda: x[bad], lambda: tf.zeros(bad), lambda: x.sum(bad),
+        lambda: x.__setitem__(0, bad), lambda: x.fill_(bad), lambda: tf.full((2,), bad), lambda: x.add_(bad),
+        lambda: x.reshape(bad), lambda: x.__setitem__(bad, 1),
+    ):  # fmt: skip
+        with pytest.raises(ZeroDivisionError, match="boom"):
+            call()
+    assert tf.tensor(Endless()).tolist() == [0, 1, 2]
+    for call in (
+        lambda: tf.Tensor.item(3), lambda: tf.Tensor.shape.__get__(3), lambda: tf.Tensor.tolist(3), lambda: tf.Tensor.add(1, 2),
+        lambda: type(tf.exp).__new__(type(tf.exp))(x), lambda: type(x.sum).__new__(type(x.sum)), lambda: type(tf.float32)(),
+        lambda: pow(x, 2, 5), lambda: setattr(x, "requires_grad", "yes"), lambda: tf.Tensor.numel("a"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+    node = type((x.requires_grad_() * 2).grad_fn)
+    assert node().next_functions == () and repr(node())
+
+
+def test_keys_that_change_the_tensor():
+    x = tf.ones(5)
+
+    class Shrinking:
+        """Takes the tensor's memory away while the key is read."""
+
+        def __index__(self):
+            x.data = tf.zeros(0)
+            return 4
+
+    for read in (lambda: x[Shrinking()], lambda: x[Shrinking() :], lambda: x[: Shrinking()]):
+        x.data = tf.ones(5)
+        with pytest.raises(IndexError, match="changed|out of range"):
+            read()

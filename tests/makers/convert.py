@@ -22,6 +22,20 @@ def copies(rng):
         yield Sample(np.asarray(rng.standard_normal(shape)))
 
 
+@maker("fill")
+def fill(rng):
+    """A number or a 0-d tensor everywhere."""
+    yield Sample(rng.standard_normal((2, 3)), 2.0)
+    yield Sample(rng.standard_normal((2, 3)), np.asarray(1.5))
+    yield Sample(np.asarray(1.0), -3)
+
+
+@maker("detach")
+def detach(rng):
+    """Values only: nothing flows."""
+    yield Sample(rng.standard_normal((2, 3))).but(grad=False)
+
+
 @maker("is_floating_point")
 def is_floating_point(rng):
     yield Sample(rng.standard_normal(3)).but(grad=False)

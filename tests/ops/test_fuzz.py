@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 SCRIPT = pathlib.Path(fuzz.__file__)
 NAMES = [n for n in fuzz.names() if n not in fuzz.TRUSTED]
-QUICK = int(os.environ.get("TINYFIN_FUZZ", "1200"))
+QUICK = int(os.environ.get("TINYFIN_FUZZ", "500"))
 QUIET = {
     "deadline": None,
     "database": None,
@@ -145,7 +145,6 @@ def check(worker, case):
     assert answer in ("fine", "fair", "not built"), f"{json.dumps(case)}\n{answer}"
 
 
-@pytest.mark.long
 @given(case=changed)
 @settings(max_examples=QUICK, **QUIET)
 def test_changed_samples(worker, case):
@@ -153,7 +152,6 @@ def test_changed_samples(worker, case):
     check(worker, case)
 
 
-@pytest.mark.long
 @given(case=calls)
 @settings(max_examples=QUICK, **QUIET)
 def test_any_call(worker, case):

@@ -8,6 +8,10 @@ from tinyfin.core import tensor
 from tinyfin.core.dtype import promote_types
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 SHIFTABLE = {"dim", "dim1", "dims", "bool", "int", "float", "optfloat", "dtype", "choice"}
 AXES = {"dim", "dim1", "dims"}
@@ -15,6 +19,8 @@ AXES = {"dim", "dim1", "dims"}
 
 def rule_of(level: Level, op, args: tuple, attrs: tuple):
     """The rule that answers a call; None where the row's formula does."""
+    if by_formula(op, args):
+        return None
     rule = RULES.get(op.name)
     if rule is not None:
         wanted = CONDITIONS.get(op.name)
@@ -28,6 +34,14 @@ def rule_of(level: Level, op, args: tuple, attrs: tuple):
     if kinds & AXES and kinds <= SHIFTABLE and len(ranks) == 1 and not op.view:
         return along_axes
     return None if op.formula is not None else by_loop
+
+
+def by_formula(op, args: tuple) -> bool:
+    """Whether the inner operations of a row's formula must be batched, and recorded: it has no gradient itself."""
+    if op.formula is None or op.row.nondiff or op.vjp is not None or op.vjp_all is not None:
+        return False
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    return any(a.requires_grad for a in tensors) or not op.has_kernel(tensors[0].device.slot)
 
 
 # ---- families
@@ -112,6 +126,12 @@ def first_only(level: Level, args: tuple, attrs: tuple) -> bool:
 def shared(level: Level, op, args: tuple, attrs: tuple):
     """The first argument batched, the others the same for all."""
     return op.run_with((front(level, args[0]), *args[1:]), attrs)
+
+
+def check(level: Level, op, args: tuple, attrs: tuple):
+    """One look at all samples; the answer for each."""
+    y = op.run_with(tuple(front(level, a) for a in args), attrs)
+    return F.expand(y, (level.size,))
 
 
 def extremum_place(level: Level, op, args: tuple, attrs: tuple):
@@ -228,7 +248,7 @@ def matmul(level: Level, op, args: tuple, attrs: tuple):
     return F.squeeze(z, -1 if b.ndim == 1 else -2) if a.ndim == 1 else z
 
 
-def grown(value: Tensor, is_batched: object, ndim: int, most: int) -> Tensor:
+def grown(value: Tensor, is_batched: Any, ndim: int, most: int) -> Tensor:
     """Axes of size one between the batch and a sample's own."""
     if not is_batched or ndim == most:
         return value
@@ -414,6 +434,9 @@ RULES = {
     "avg_pool_grad": direct,
     "adaptive_avg_pool": direct,
     "adaptive_avg_pool_grad": direct,
+    "adaptive_max_pool": direct,
+    "check_not_nan": check,
+    "check_unit_interval": check,
     "native_layer_norm": shared,
     "native_rms_norm": shared,
     "nonzero_sized": refuse,

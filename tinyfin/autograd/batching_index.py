@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from tinyfin.autograd.levels import Level, entry_at
-from tinyfin.autograd.vmap import front, moved
+from tinyfin.autograd.vmap import by_loop, front, moved
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Tensor = tensor.Tensor
 
@@ -15,7 +19,7 @@ def shared_index(level: Level, args: tuple) -> bool:
     return entry_at(args[1], level) is None
 
 
-def offsets(level: Level, ndim: int, step: int, device: object) -> Tensor:
+def offsets(level: Level, ndim: int, step: int, device: Any) -> Tensor:
     """0, step, 2 step ... for each sample, with `ndim` axes of size one behind."""
     return F.reshape(F.arange(0, level.size, device=device) * step, (level.size, *(1,) * ndim))
 
@@ -66,6 +70,26 @@ def index_add(level: Level, op, args: tuple, attrs: tuple):
     return front(level, x + (placed if alpha == 1 else placed * alpha), True)
 
 
+def index_copy(level: Level, op, args: tuple, attrs: tuple):
+    """index_copy, index_fill: written at the same places in all samples, or at their own."""
+    x, index, src = args
+    dim, filling = attrs[0], op.name == "index_fill"
+    if x.ndim == 0:
+        return by_loop(level, op, args, attrs)
+    if filling and entry_at(src, level):
+        shape = (*x.shape[:dim], index.numel(), *x.shape[dim + 1 :])
+        rows = F.expand(F.reshape(src.to(x.dtype), (1,) * x.ndim), shape)
+        return front(level, F.index_copy.run_with((x, index, rows), attrs), True)
+    value = front(level, x, True)
+    new = src if filling else front(level, src, True)
+    if shared_index(level, args):
+        return op.run_with((value, index, new), (dim + 1,))
+    here = front(level, index) + offsets(level, 1, x.shape[dim], x.device)
+    new = new if filling else joined(new, dim)
+    written = op.run_with((joined(value, dim), F.reshape(here, (-1,)), new), (0,))
+    return split(written, level.size, dim)
+
+
 def along(level: Level, op, args: tuple, attrs: tuple):
     """gather, scatter: everything batched, the axis one further back."""
     flat = args[0].ndim == 0 and args[1].ndim == 0
@@ -81,7 +105,11 @@ def along(level: Level, op, args: tuple, attrs: tuple):
 def scatter_embed(level: Level, op, args: tuple, attrs: tuple):
     """As gather, with the batch in front of the shape."""
     shape, dim = attrs
-    return op.run_with(tuple(front(level, a, True) for a in args), ((level.size, *shape), dim + 1))
+    values = tuple(front(level, a, True) for a in args)
+    if shape:
+        return op.run_with(values, ((level.size, *shape), dim + 1))
+    values = tuple(F.unsqueeze(v, 1) if v.ndim == 1 else v for v in values)
+    return F.squeeze(op.run_with(values, ((level.size, 1), 1)), 1)
 
 
 def embedding(level: Level, op, args: tuple, attrs: tuple):
@@ -198,6 +226,8 @@ RULES = {
     "index_select": index_select,
     "index_embed": index_embed,
     "index_add": index_add,
+    "index_copy": index_copy,
+    "index_fill": index_copy,
     "gather": along,
     "scatter": along,
     "scatter_add": along,

@@ -7,6 +7,10 @@ import sys
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 CHECK = 256
 SKIPPED = {"contiguous_copy", "zero_gradient", "check_not_nan", "check_unit_interval"}
@@ -46,7 +50,7 @@ def runs_formula(op, args: tuple) -> bool:
     return not op.has_kernel(slot)
 
 
-def is_finite(a: object) -> bool:
+def is_finite(a: Any) -> bool:
     """Whether an argument holds no NaN and no infinity."""
     if isinstance(a, float):
         return a - a == 0
@@ -60,7 +64,7 @@ def is_finite(a: object) -> bool:
     return bool(F.all(F.isfinite(a.detach())))
 
 
-def describe(a: object) -> str:
+def describe(a: Any) -> str:
     """An argument in an error's text."""
     return f"{tuple(a.shape)} {a.dtype}" if isinstance(a, Tensor) else repr(a)
 

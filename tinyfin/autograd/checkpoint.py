@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tinyfin.autograd import graph, tree
+from tinyfin.autograd import graph, levels, tree
 from tinyfin.autograd.graph import saved_tensors_hooks
 from tinyfin.core import tensor
 from tinyfin.core.generator import default_generator
 from tinyfin.ops.row import F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Tensor = tensor.Tensor
 GRAD, KEPT_BITS, SAVE = 1, 4 | 128, 2048
@@ -28,15 +32,15 @@ class Enough(Exception):
 
 def checkpoint(
     function: Callable,
-    *args: object,
+    *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable | None = None,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
     preserve_rng_state: bool = True,
-    **kwargs: object,
-) -> object:
+    **kwargs: Any,
+) -> Any:
     """function(*args, **kwargs), computed again in backward instead of keeping what it saves.
 
     Args:
@@ -85,7 +89,7 @@ class Frame:
         function: Callable,
         args: tuple,
         kwargs: dict,
-        second: object,
+        second: Any,
         strict: bool,
         early_stop: bool,
         keep_random: bool,
@@ -98,6 +102,7 @@ class Frame:
         )
         self.random = default_generator.state_dict() if keep_random else None
         self.bits = tensor.mode() & KEPT_BITS
+        self.levels = list(levels.stack())
         self.build = (args, kwargs)
         self.inputs = [Input(x) if isinstance(x, Tensor) else x for x in tree.flatten(self.build)]
         self.build = tree.mapped(lambda x: None, self.build)
@@ -144,7 +149,7 @@ class Frame:
             args, kwargs = tree.unflatten(
                 self.build, [x.again() if isinstance(x, Input) else x for x in self.inputs]
             )
-            with saved_tensors_hooks(collect, never):
+            with levels.reopened(self.levels), saved_tensors_hooks(collect, never):
                 self.call(args, kwargs)
         except Enough:
             pass
@@ -170,7 +175,7 @@ class Frame:
             )
 
 
-def never(value: object) -> Tensor:
+def never(value: Any) -> Tensor:
     """The graph of a second run is never walked."""
     raise RuntimeError("checkpoint: the graph of a second run was used")
 
@@ -207,8 +212,8 @@ def checkpoint_sequential(
     segments: int,
     input: Tensor,
     use_reentrant: bool | None = None,
-    **kwargs: object,
-) -> object:
+    **kwargs: Any,
+) -> Any:
     """The input through a sequence of functions, cut into segments that are checkpointed, but for
     the last.
 
@@ -240,7 +245,7 @@ def checkpoint_sequential(
 def through(parts: list) -> Callable:
     """Functions one after the other."""
 
-    def run(x: object) -> object:
+    def run(x: Any) -> Any:
         for part in parts:
             x = part(x)
         return x

@@ -8,6 +8,10 @@ from tinyfin.autograd import tree
 from tinyfin.autograd.function import Function, FunctionCtx
 from tinyfin.core import tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 STANDIN = object()
 """In the place of a residual that save_for_backward keeps."""
@@ -45,7 +49,7 @@ class custom_vjp:
         """Sets the two halves of the derivative."""
         self.rules = (fwd, bwd)
 
-    def __call__(self, *args: object) -> object:
+    def __call__(self, *args: Any) -> Any:
         if self.rules is None:
             raise RuntimeError(
                 f"custom_vjp: {getattr(self.fun, '__name__', 'the function')} has no derivative; "
@@ -69,7 +73,7 @@ def function_of(owner: custom_vjp, build: tuple) -> tuple:
         """The rules of one custom_vjp."""
 
         @staticmethod
-        def forward(ctx: FunctionCtx, *leaves: object) -> object:
+        def forward(ctx: FunctionCtx, *leaves: Any) -> Any:
             output, residuals = fwd(*tree.unflatten(build, list(leaves)))
             kept, outs = tree.flatten(residuals), tree.flatten(output)
             seen["output"] = tree.mapped(lambda x: None, output)
@@ -89,7 +93,7 @@ def function_of(owner: custom_vjp, build: tuple) -> tuple:
     return Custom, seen
 
 
-def gradients(found: object, args: tuple) -> tuple:
+def gradients(found: Any, args: tuple) -> tuple:
     """The gradients of all leaves of the arguments; None stands for a whole argument without."""
     found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     if len(found) != len(args):

@@ -222,7 +222,7 @@ cdef int accumulate(Tensor leaf, Tensor g, bint keep) except -1:
     if leaf.grad_slot is None:
         if keep:
             leaf.grad_slot = g
-        elif Py_REFCNT(<PyObject *>g) <= 2 and Py_REFCNT(<PyObject *>g.storage) == 1 and g.base is None and \
+        elif Py_REFCNT(<PyObject *>g) <= 1 and Py_REFCNT(<PyObject *>g.storage) == 1 and g.base is None and \
                 g.v.flags & TF_CONTIGUOUS and g.extra is None:
             g.node, g.needs = None, False
             leaf.grad_slot = g
@@ -482,7 +482,12 @@ cdef list guarded(Node node, list slots, bint keep, dict wanted, set good):
     try:
         results = input_gradients(node, slots, keep, wanted, good)
     except Exception as error:
-        raise RuntimeError(f"backward of {node.name_()} failed: {error}\n"
-                           f"It was recorded here:\n{node.trace or '(not in anomaly mode)'}") from error
+        text = (f"backward of {node.name_()} failed: {error}\n"
+                f"It was recorded here:\n{node.trace or '(not in anomaly mode)'}")
+        try:
+            told = type(error)(text)
+        except Exception:
+            told = RuntimeError(text)
+        raise told from error
     HOOKS["check_anomaly"](node, results)
     return results

@@ -13,6 +13,10 @@ from tinyfin.core import tensor
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 Y, ARG, SHAPE, ATTR, TANGENT, DTYPE_OF = 1, 2, 3, 4, 6, 8
 JOINT: dict = {}
@@ -20,7 +24,7 @@ JOINT: dict = {}
 (matmul)."""
 
 
-def parts(level: Level, a: object) -> tuple:
+def parts(level: Level, a: Any) -> tuple:
     """(primal, tangent or None) of an argument."""
     entry = entry_at(a, level)
     return (a, None) if entry is None else (entry[1], entry[2])
@@ -61,14 +65,14 @@ def by_formula(op) -> bool:
     )
 
 
-def finish(level: Level, op, y: Tensor, t: object, primals: tuple, tangents: tuple) -> Tensor:
+def finish(level: Level, op, y: Tensor, t: Any, primals: tuple, tangents: tuple) -> Tensor:
     """A dual of result and tangent; a plain twin where there is no tangent."""
     if t is None or not y.is_floating_point():
         return tensor.twin(y)
     return tensor.wrap(y, DUAL, (level, y, fitted(t, y, op.view, (*primals, *tangents, y))))
 
 
-def fitted(t: object, y: Tensor, view: bool, others: tuple) -> Tensor:
+def fitted(t: Any, y: Tensor, view: bool, others: tuple) -> Tensor:
     """A tangent in its primal's dtype, shape and layout, in memory that no other tensor uses."""
     if not isinstance(t, Tensor):
         return F.full_of(y.shape, t, y)
@@ -140,7 +144,7 @@ def apply_rule(op, rule, primals: tuple, tangents: tuple, attrs: tuple, ys: tupl
     return rule.fn(*values)
 
 
-def shape_of(a: object) -> tuple:
+def shape_of(a: Any) -> tuple:
     """The shape of an argument; numbers have none."""
     return tuple(a.shape) if isinstance(a, Tensor) else ()
 
@@ -175,6 +179,8 @@ def is_joint(op) -> bool:
 def by_linearity(op, primals: tuple, tangents: tuple, attrs: tuple):
     """The op on tangents: all at once, or one after the other where it is a product."""
     given = [i for i, t in enumerate(tangents) if t is not None]
+    if not op.view and all(tangents[i].numel() == 0 for i in given):
+        return (None,) * op.nout  # a mean of nothing does not move
     if is_joint(op):
         filled = tuple(
             tangents[i] if i in given else F.zeros_of(p.shape, p) if replaceable(op, i, p) else p
@@ -192,7 +198,7 @@ def by_linearity(op, primals: tuple, tangents: tuple, attrs: tuple):
     return total
 
 
-def replaceable(op, i: int, p: object) -> bool:
+def replaceable(op, i: int, p: Any) -> bool:
     """Whether an argument of a jointly linear op that does not move counts as zero."""
     if not isinstance(p, Tensor) or not p.is_floating_point():
         return False

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 GRAD, SAVE = 1, 2048
 
@@ -28,7 +32,7 @@ class FunctionCtx:
         self._non_differentiable: tuple = ()
         self._dirty: tuple = ()
         self._materialize = True
-        self._node: object = None
+        self._node: Any = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for backward; writes to them in between are errors.
@@ -103,7 +107,7 @@ def packed(t: Tensor | None, raw: list, outs: list) -> tuple | None:
     return held, held._version, k, None
 
 
-def unpacked(entry: tuple | None, node: object) -> Tensor | None:
+def unpacked(entry: tuple | None, node: Any) -> Tensor | None:
     """A kept tensor, with its history."""
     if entry is None:
         return None
@@ -150,37 +154,37 @@ class Function:
     generate_vmap_rule = False
 
     @staticmethod
-    def forward(*args: object) -> object:
+    def forward(*args: Any) -> Any:
         """Computes the results; the user defines it."""
         raise NotImplementedError("Function: the static method forward is not defined")
 
     @staticmethod
-    def setup_context(ctx: FunctionCtx, inputs: tuple, output: object) -> None:
+    def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> None:
         """Keeps what backward needs, where forward takes no ctx."""
         raise NotImplementedError("Function: the static method setup_context is not defined")
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *grads: Tensor | None) -> object:
+    def backward(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
         """The gradients of forward's arguments, one each, from those of its results."""
         raise NotImplementedError("Function: the static method backward is not defined")
 
     @staticmethod
-    def vjp(ctx: FunctionCtx, *grads: Tensor | None) -> object:
+    def vjp(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
         """Another name for backward."""
         raise NotImplementedError("Function: the static method vjp is not defined")
 
     @staticmethod
-    def jvp(ctx: FunctionCtx, *tangents: Tensor | None) -> object:
+    def jvp(ctx: FunctionCtx, *tangents: Tensor | None) -> Any:
         """The tangents of the results from those of forward's arguments."""
         raise NotImplementedError("Function: the static method jvp is not defined")
 
     @staticmethod
-    def vmap(info: object, in_dims: tuple, *args: object) -> tuple:
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple:
         """(results, their batch axes) on arguments that have a batch axis."""
         raise NotImplementedError("Function: the static method vmap is not defined")
 
     @classmethod
-    def apply(cls, *args: object) -> object:
+    def apply(cls, *args: Any) -> Any:
         """Runs the operation and records it.
 
         Raises:
@@ -271,7 +275,7 @@ class Backward:
         self.cls, self.ctx, self.meta, self.live = cls, ctx, meta, live
         self.shapes = [tuple(a.shape) if isinstance(a, Tensor) else None for a in args]
 
-    def __call__(self, grads: tuple, node: object) -> tuple:
+    def __call__(self, grads: tuple, node: Any) -> tuple:
         """Gradients of all arguments of apply."""
         given: list = [None] * len(self.meta)
         for k, i in enumerate(self.live):
@@ -356,7 +360,7 @@ def once_differentiable(fn: Callable) -> Callable:
     from functools import wraps
 
     @wraps(fn)
-    def wrapped(ctx: FunctionCtx, *grads: Tensor | None) -> object:
+    def wrapped(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
         old = tensor.set_mode(0, GRAD)
         try:
             found = fn(ctx, *grads)
@@ -383,7 +387,7 @@ def guarded(g: Tensor, causes: tuple) -> Tensor:
     return out
 
 
-def refuse(grads: tuple, node: object) -> tuple:
+def refuse(grads: tuple, node: Any) -> tuple:
     """The error of a second derivative."""
     raise RuntimeError(
         "backward: differentiating twice a Function whose backward is marked once_differentiable"

@@ -11,6 +11,10 @@ from tinyfin.autograd.vmap import batched, moved, to_front, unpacked
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 VmapInfo = namedtuple("VmapInfo", ["batch_size", "randomness"])
 VmapInfo.__doc__ = "What a Function's vmap is told of the batch."
@@ -23,7 +27,7 @@ def top_level(args: tuple) -> Level | None:
     return max(found, key=lambda level: level.number) if found else None
 
 
-def apply_at(cls: type, level: Level, args: tuple) -> object:
+def apply_at(cls: type, level: Level, args: tuple) -> Any:
     """A call with wrappers of `level`: results from one level further out, then a node for the
     wrappers."""
     args = tuple(live(a) if isinstance(a, Tensor) else a for a in args)
@@ -117,7 +121,7 @@ class Applied:
     def __init__(self, cls: type, nout: int) -> None:
         self.cls, self.nout = cls, nout
 
-    def run_with(self, args: tuple, attrs: tuple) -> object:
+    def run_with(self, args: tuple, attrs: tuple) -> Any:
         """The call as operations are called."""
         result = self.cls.apply(*args)
         return result if self.nout > 1 or not isinstance(result, tuple) else result[0]
@@ -161,7 +165,7 @@ def lifted(cls: type, level: Level, dims: tuple, seen: dict) -> type:
         """One Function under one vmap."""
 
         @staticmethod
-        def forward(ctx: FunctionCtx, *values: object) -> object:
+        def forward(ctx: FunctionCtx, *values: Any) -> Any:
             with Level(BATCH, size, randomness) as inside:
                 outs = lifted_forward(cls, inside, ctx, values, dims, seen)
             return tuple(outs) if len(outs) > 1 else outs[0]

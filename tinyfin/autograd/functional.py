@@ -10,10 +10,14 @@ from tinyfin.autograd.leaves import fresh
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
-def as_tuple(name: str, what: str, value: object) -> tuple:
+def as_tuple(name: str, what: str, value: Any) -> tuple:
     """A tensor or a tuple of tensors as a tuple."""
     items = (value,) if isinstance(value, Tensor) else value
     if not isinstance(items, (tuple, list)) or not all(isinstance(x, Tensor) for x in items):
@@ -36,12 +40,12 @@ class Recorded:
         tensor.set_mode(self.old, 1)
 
 
-def like_given(given: object, items: tuple) -> object:
+def like_given(given: Any, items: tuple) -> Any:
     """A tuple where one was given, else its only element."""
     return items if isinstance(given, (tuple, list)) else items[0]
 
 
-def directions(name: str, v: object, tensors: tuple, needed: bool) -> tuple:
+def directions(name: str, v: Any, tensors: tuple, needed: bool) -> tuple:
     """v as a tuple that fits the tensors; a one where a single number allows to leave it out."""
     if v is None:
         if needed and (len(tensors) != 1 or tensors[0].numel() != 1):
@@ -79,8 +83,8 @@ def demand_dependence(name: str, func: Callable, xs: tuple) -> None:
 
 def vjp(
     func: Callable,
-    inputs: object,
-    v: object = None,
+    inputs: Any,
+    v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple:
@@ -102,8 +106,8 @@ def vjp(
 
 def jvp(
     func: Callable,
-    inputs: object,
-    v: object = None,
+    inputs: Any,
+    v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple:
@@ -123,12 +127,12 @@ def jvp(
 
 def jacobian(
     func: Callable,
-    inputs: object,
+    inputs: Any,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> object:
+) -> Any:
     """func's Jacobian: a block for each output and input, nested as these are.
 
     Args:
@@ -153,12 +157,12 @@ def jacobian(
 
 def hessian(
     func: Callable,
-    inputs: object,
+    inputs: Any,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> object:
+) -> Any:
     """The Hessian of a function with a single number as output.
 
     >>> import tinyfin
@@ -174,8 +178,8 @@ def hessian(
 
 def hvp(
     func: Callable,
-    inputs: object,
-    v: object = None,
+    inputs: Any,
+    v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple:
@@ -199,8 +203,8 @@ def hvp(
 
 def vhp(
     func: Callable,
-    inputs: object,
-    v: object = None,
+    inputs: Any,
+    v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple:

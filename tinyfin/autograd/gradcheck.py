@@ -11,6 +11,10 @@ from tinyfin.core import tensor
 from tinyfin.core.generator import Generator
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
@@ -143,7 +147,7 @@ def gradgradcheck(
 def first_derivative(func: Callable, n: int) -> Callable:
     """The gradient of func as a function of its n inputs and of the cotangents."""
 
-    def first(*values: object) -> tuple:
+    def first(*values: Any) -> tuple:
         args, gs = values[:n], values[n:]
         outs = as_tuple(func(*args))
         outs = [y for y in outs if isinstance(y, Tensor) and y.is_floating_point()]
@@ -156,7 +160,7 @@ def first_derivative(func: Callable, n: int) -> Callable:
     return first
 
 
-def as_tuple(value: object) -> tuple:
+def as_tuple(value: Any) -> tuple:
     """A tuple of one, of several, or of none."""
     if value is None:
         return ()
@@ -209,7 +213,7 @@ class Case:
                     "float64 to be exact enough"
                 )
 
-    def outputs(self, *values: object) -> list:
+    def outputs(self, *values: Any) -> list:
         """The floating-point results of func."""
         outs = [y for y in as_tuple(self.func(*(values or self.inputs))) if isinstance(y, Tensor)]
         outs = [y for y in outs if y.is_floating_point()]
@@ -414,7 +418,7 @@ class CallableModule(type(sys)):
     """This module, callable as the function of its name: an import of either puts it into
     tinyfin.autograd."""
 
-    def __call__(self, *args: object, **kwargs: object) -> bool:
+    def __call__(self, *args: Any, **kwargs: Any) -> bool:
         return gradcheck(*args, **kwargs)
 
 

@@ -7,6 +7,10 @@ from collections.abc import Callable
 
 from tinyfin.core import tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor, Node = tensor.Tensor, tensor.Node
 GRAD, SAVE = 1, 2048
 THREAD = _local()
@@ -51,7 +55,7 @@ def active() -> list:
         return THREAD.hooks
 
 
-def pack(t: Tensor) -> object:
+def pack(t: Tensor) -> Any:
     """One saved tensor in the form of the innermost hooks."""
     hooks = active()[-1]
     return tensor.Packed(
@@ -59,7 +63,7 @@ def pack(t: Tensor) -> object:
     )
 
 
-def unhooked(fn: Callable, value: object) -> object:
+def unhooked(fn: Callable, value: Any) -> Any:
     """A hook's answer; what it does is neither recorded nor hooked."""
     old = tensor.set_mode(0, GRAD | SAVE)
     try:

@@ -11,6 +11,10 @@ from tinyfin.autograd.vmap import vmap
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
@@ -63,11 +67,11 @@ def jacrev(
     check_chunk("jacrev", chunk_size)
 
     @wraps(func)
-    def wrapped(*args: object, **kwargs: object) -> object:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         at = picked("jacrev", args, argnums)
         inputs = checked_leaves("jacrev", "the argument to differentiate by", at)
 
-        def partial(*values: object) -> object:
+        def partial(*values: Any) -> Any:
             value = tree.unflatten(at, list(values))
             return func(*placed(args, argnums, value), **kwargs)
 
@@ -132,12 +136,12 @@ def jacfwd(
     check_chunk("jacfwd", chunk_size)
 
     @wraps(func)
-    def wrapped(*args: object, **kwargs: object) -> object:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         at = picked("jacfwd", args, argnums)
         inputs = tuple(checked_leaves("jacfwd", "the argument to differentiate by", at))
         seen: dict = {}
 
-        def partial(*values: object) -> object:
+        def partial(*values: Any) -> Any:
             return func(*placed(args, argnums, tree.unflatten(at, list(values))), **kwargs)
 
         def column(*tangents: Tensor) -> tuple:

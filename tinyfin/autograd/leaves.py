@@ -10,6 +10,10 @@ from tinyfin.autograd.engine import reaches_beyond
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
@@ -24,7 +28,7 @@ def fresh(x: Tensor, outer: bool) -> Tensor:
     return tensor.twin(x).requires_grad_()
 
 
-def spend(leaves: object) -> None:
+def spend(leaves: Any) -> None:
     """Marks the leaves of a transformation that has ended: nobody differentiates by them any
     more."""
     for x in leaves:

@@ -11,6 +11,10 @@ from _thread import _local
 
 from tinyfin.core import tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 DUAL, BATCH = "dual", "batch"
 BITS = {DUAL: 16, BATCH: 32}
@@ -50,6 +54,29 @@ class Level:
 
     def __repr__(self) -> str:
         return f"<{self.kind} level {self.number}{'' if self.open else ', closed'}>"
+
+
+class reopened:
+    """Levels of an earlier time, open again for a block: for what must run once more as it did then."""
+
+    def __init__(self, levels: list[Level]) -> None:
+        self.levels = levels
+
+    def __enter__(self) -> None:
+        self.added = [k for k in self.levels if k not in stack()]
+        self.former = [k.open for k in self.added]
+        self.bits = tensor.mode()
+        for k in self.added:
+            k.open = True
+            stack().append(k)
+            tensor.set_mode(BITS[k.kind], BITS[k.kind])
+        stack().sort(key=lambda k: k.number)
+
+    def __exit__(self, *exc: object) -> None:
+        for k, was_open in zip(self.added, self.former):
+            k.open = was_open
+            stack().remove(k)
+        tensor.set_mode(self.bits, BITS[DUAL] | BITS[BATCH])
 
 
 def stack() -> list[Level]:
@@ -144,7 +171,7 @@ def rerun(op, args: tuple, attrs: tuple):
     return op.run_with(args, attrs)
 
 
-def entry_at(t: object, level: Level) -> tuple | None:
+def entry_at(t: Any, level: Level) -> tuple | None:
     """(level, held tensor, tangent or dim) where t is a wrapper of this level."""
     extra = t.extra_ if isinstance(t, Tensor) else None
     if extra is None:

@@ -1,8 +1,15 @@
 """Modes of the calling thread: recording, inference, anomaly detection, deterministic
 arithmetic."""
 
+from __future__ import annotations
+
 from tinyfin import config
 from tinyfin.core import tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 GRAD, INFERENCE, DETERMINISTIC, CHECK, ANOMALY = 1, 2, 4, 256, 1024
 DEFAULT = [GRAD]
@@ -14,19 +21,19 @@ class Mode:
 
     mask = 0
 
-    def __init__(self, bits):
+    def __init__(self, bits: int) -> None:
         self.bits = bits
         self.old = []
 
-    def __enter__(self):
+    def __enter__(self) -> Mode:
         self.old.append(tensor.set_mode(self.bits, self.mask))
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> bool:
         tensor.set_mode(self.old.pop(), self.mask)
         return False
 
-    def __call__(self, function):
+    def __call__(self, function: Callable) -> Callable:
         from functools import wraps
 
         if isinstance(function, type):
@@ -35,13 +42,13 @@ class Mode:
             )
 
         @wraps(function)
-        def wrapped(*args, **kwargs):
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self.fresh():
                 return function(*args, **kwargs)
 
         return wrapped
 
-    def fresh(self):
+    def fresh(self) -> Mode:
         """A new block of the same mode, for recursive and concurrent calls."""
         other = type(self).__new__(type(self))
         other.bits, other.old = self.bits, []
@@ -60,10 +67,10 @@ class no_grad(Mode):
 
     mask = GRAD
 
-    def __new__(cls, function=None):
+    def __new__(cls, function: Callable | None = None) -> Any:
         return object.__new__(cls) if function is None else cls()(function)
 
-    def __init__(self, function=None):
+    def __init__(self, function: Callable | None = None) -> None:
         super().__init__(0)
 
 
@@ -79,30 +86,39 @@ class enable_grad(Mode):
 
     mask = GRAD
 
-    def __new__(cls, function=None):
+    def __new__(cls, function: Callable | None = None) -> Any:
         return object.__new__(cls) if function is None else cls()(function)
 
-    def __init__(self, function=None):
+    def __init__(self, function: Callable | None = None) -> None:
         super().__init__(GRAD)
 
 
 class set_grad_enabled(Mode):
-    """Recording on or off, at once; a `with` block restores what was."""
+    """Recording on or off, at once; a `with` block restores what was.
+
+    Raises:
+        TypeError: mode is neither True nor False.
+
+    >>> import tinyfin
+    >>> with tinyfin.set_grad_enabled(False):
+    ...     tinyfin.is_grad_enabled()
+    False
+    """
 
     mask = GRAD
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled: mode is {mode!r}, expected True or False")
         super().__init__(GRAD if mode else 0)
         self.first = tensor.set_mode(self.bits, self.mask)
 
-    def __enter__(self):
+    def __enter__(self) -> Mode:
         self.old.append(self.first)
         tensor.set_mode(self.bits, self.mask)
         return self
 
-    def fresh(self):
+    def fresh(self) -> Mode:
         """A new block of the same mode."""
         return enable_grad() if self.bits else no_grad()
 
@@ -119,10 +135,10 @@ class inference_mode(Mode):
 
     mask = GRAD | INFERENCE
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else object.__new__(cls)
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__(INFERENCE if mode else GRAD)
 
 
@@ -145,20 +161,20 @@ class detect_anomaly(Mode):
 
     mask = ANOMALY
 
-    def __init__(self, check_nan=True):
+    def __init__(self, check_nan: bool = True) -> None:
         super().__init__(ANOMALY)
         self.check_nan = check_nan
 
-    def fresh(self):
+    def fresh(self) -> Mode:
         """A new block of the same mode."""
         return detect_anomaly(self.check_nan)
 
-    def __enter__(self):
+    def __enter__(self) -> Mode:
         self.old.append((tensor.set_mode(ANOMALY, ANOMALY), NAN.get("wanted", True)))
         NAN["wanted"] = self.check_nan
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> bool:
         bits, NAN["wanted"] = self.old.pop()
         tensor.set_mode(bits, ANOMALY)
         return False
@@ -169,25 +185,30 @@ NAN = {}
 
 
 class set_detect_anomaly(Mode):
-    """Anomaly detection on or off, at once; a `with` block restores what was."""
+    """Anomaly detection on or off, at once; a `with` block restores what was.
+
+    >>> import tinyfin
+    >>> with tinyfin.autograd.set_detect_anomaly(True):
+    ...     x = tinyfin.ones(1, requires_grad=True) * 2
+    """
 
     mask = ANOMALY
 
-    def __init__(self, mode, check_nan=True):
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(ANOMALY if mode else 0)
         self.former = NAN.get("wanted", True)
         NAN["wanted"] = check_nan
         self.first = tensor.set_mode(self.bits, self.mask)
 
-    def __enter__(self):
+    def __enter__(self) -> Mode:
         self.old.append(self.first)
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> bool:
         NAN["wanted"] = self.former
         return super().__exit__(*exc)
 
-    def fresh(self):
+    def fresh(self) -> Mode:
         """A new block of the same mode."""
         return set_detect_anomaly(bool(self.bits))
 
@@ -208,7 +229,7 @@ class detect_nonfinite(Mode):
 
     mask = CHECK | ANOMALY
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__(CHECK | ANOMALY if mode else 0)
 
 
@@ -217,38 +238,54 @@ class deterministic(Mode):
 
     mask = DETERMINISTIC
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__(DETERMINISTIC if mode else 0)
 
 
-def is_grad_enabled():
-    """Whether operations are recorded in this thread."""
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread.
+
+    >>> import tinyfin
+    >>> tinyfin.is_grad_enabled()
+    True
+    """
     return bool(tensor.mode() & GRAD)
 
 
-def is_inference_mode_enabled():
-    """Whether this thread is in inference mode."""
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode.
+
+    >>> import tinyfin
+    >>> tinyfin.is_inference_mode_enabled()
+    False
+    """
     return bool(tensor.mode() & INFERENCE)
 
 
-def is_deterministic():
-    """Whether this thread computes in deterministic mode."""
+def is_deterministic() -> bool:
+    """Whether this thread computes in deterministic mode.
+
+    >>> import tinyfin
+    >>> with tinyfin.deterministic():
+    ...     tinyfin.is_deterministic()
+    True
+    """
     return bool(tensor.mode() & DETERMINISTIC)
 
 
-def use_deterministic_algorithms(mode):
+def use_deterministic_algorithms(mode: bool) -> None:
     """Deterministic arithmetic on or off in this thread and in threads that begin later."""
     begin_with(DETERMINISTIC, bool(mode))
 
 
-def begin_with(bits, on):
+def begin_with(bits: int, on: bool) -> None:
     """Sets bits in this thread and in threads that begin later."""
     tensor.set_mode(bits if on else 0, bits)
     DEFAULT[0] = DEFAULT[0] | bits if on else DEFAULT[0] & ~bits
     tensor.set_mode_default(DEFAULT[0])
 
 
-def trace():
+def trace() -> str:
     """The creating line of a node, for anomaly mode."""
     import traceback
 
@@ -257,11 +294,21 @@ def trace():
     return "".join(traceback.format_list(frames[-4:]))
 
 
-def check_anomaly(node, results):
+def held(g: Any) -> Any:
+    """The values inside the wrappers of forward mode and vmap."""
+    while isinstance(g, tensor.Tensor) and g.extra_:
+        entry = g.extra_.get("dual") or g.extra_.get("batch")
+        if entry is None:
+            break
+        g = entry[1]
+    return g
+
+
+def check_anomaly(node: Any, results: list) -> None:
     """Gradients must not be NaN in anomaly mode."""
     if not NAN.get("wanted", True):
         return
-    for i, g in enumerate(results):
+    for i, g in enumerate(map(held, results)):
         if (
             g is not None
             and isinstance(g, tensor.Tensor)

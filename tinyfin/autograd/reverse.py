@@ -1,14 +1,21 @@
 """backward and grad: what users call to walk the recorded graph."""
 
+from __future__ import annotations
+
 from tinyfin.autograd.engine import backward_method, run_backward
 from tinyfin.core import tensor
 from tinyfin.core.handle import RemovableHandle
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
-def as_list(name, value):
+def as_list(name: str, value: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """A tensor or a sequence of tensors as a list."""
     items = [value] if isinstance(value, Tensor) else list(value)
     for t in items:
@@ -17,7 +24,7 @@ def as_list(name, value):
     return items
 
 
-def cotangents(name, tensors, grads):
+def cotangents(name: str, tensors: list, grads: Any) -> list[Tensor]:
     """One cotangent per tensor: given, or 1 for scalars."""
     if grads is None or isinstance(grads, Tensor):
         grads = [grads] * len(tensors) if grads is None else [grads]
@@ -50,7 +57,13 @@ def cotangents(name, tensors, grads):
     return result
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
     """Adds the gradients of `tensors` to the `grad` of the leaves (or of `inputs`).
 
     Args:
@@ -77,22 +90,29 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     for t, g in zip(inputs, run_backward(tensors, grads, retain, create_graph, inputs)):
         if g is not None:
             t.grad = g if t.grad is None else t.grad + g
+            for hook in list((t.extra_ or {}).get("post_hooks", ())):
+                hook(t)
 
 
 def grad(
-    outputs,
-    inputs,
-    grad_outputs=None,
-    retain_graph=None,
-    create_graph=False,
-    allow_unused=None,
-    materialize_grads=False,
-):
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs`, without touching any `grad`.
 
     Args:
+        is_grads_batched: grad_outputs have a first axis more, and so has each result; by vmap.
         allow_unused: give None for an input that does not take part, instead of an error.
         materialize_grads: give zeros for such an input.
+
+    Raises:
+        RuntimeError: an input does not require grad or take part, or the graph was freed.
 
     >>> import tinyfin
     >>> x = tinyfin.tensor(2.0, requires_grad=True)
@@ -101,6 +121,15 @@ def grad(
     12.0
     """
     outputs, inputs = as_list("grad", outputs), as_list("grad", inputs)
+    if is_grads_batched:
+        from tinyfin.autograd.vmap import vmap
+
+        def rows(*cots: Tensor) -> tuple:
+            return grad(
+                outputs, inputs, cots, True, create_graph, allow_unused, False, materialize_grads
+            )
+
+        return vmap(rows)(*as_list("grad", grad_outputs))
     grads = cotangents("grad", outputs, grad_outputs)
     for i, t in enumerate(inputs):
         if not t.requires_grad:
@@ -119,7 +148,7 @@ def grad(
     return tuple(found)
 
 
-def register_hook(self, hook):
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Calls hook(grad) whenever this tensor's gradient is computed; a returned tensor replaces it.
 
     >>> import tinyfin
@@ -139,8 +168,17 @@ def register_hook(self, hook):
     return RemovableHandle(node.watchers, (self.output_nr, hook))
 
 
-def register_post_accumulate_grad_hook(self, hook):
-    """Calls hook(tensor) after a leaf's gradient was accumulated."""
+def register_post_accumulate_grad_hook(
+    self: Tensor, hook: Callable[[Tensor], Any]
+) -> RemovableHandle:
+    """Calls hook(tensor) after a leaf's gradient was accumulated.
+
+    >>> import tinyfin
+    >>> x = tinyfin.ones(1, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda t: print(t.grad.tolist()))
+    >>> (x * 3).sum().backward()
+    [3.0]
+    """
     if not self.is_leaf or not self.requires_grad:
         raise RuntimeError(
             "register_post_accumulate_grad_hook: only leaves that require grad accumulate"
@@ -148,31 +186,45 @@ def register_post_accumulate_grad_hook(self, hook):
     return RemovableHandle(rare_list(self, "post_hooks"), hook)
 
 
-def rare_list(t, key):
+def rare_list(t: Tensor, key: str) -> list:
     """The list stored under `key` among the tensor's rare things."""
     if t.extra_ is None or key not in t.extra_:
         t.set_extra_(key, [])
     return t.extra_[key]
 
 
-def retain_grad(self):
-    """Keeps this non-leaf's gradient in `grad` after backward."""
-    import weakref
+def retain_grad(self: Tensor) -> None:
+    """Keeps this non-leaf's gradient in `grad` after backward.
 
+    >>> import tinyfin
+    >>> x = tinyfin.tensor(2.0, requires_grad=True)
+    >>> y = x * 3
+    >>> y.retain_grad()
+    >>> (y * y).backward()
+    >>> y.grad.item()
+    12.0
+    """
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad")
     if self.is_leaf or self.retains_grad:
         return
     self.mark_retained_()
-    ref = weakref.ref(self)
+    retain_again(self)
 
-    def keep(g):
+
+def retain_again(self: Tensor) -> None:
+    """Watches what made the present value: after a write it is another node."""
+    import weakref
+
+    node, ref = self.grad_fn, weakref.ref(self)
+    place = (node.seq, self.output_nr)
+
+    def keep(g: Tensor) -> None:
         t = ref()
-        if t is not None:
-            t.grad = g.detach() if t.grad is None else t.grad + g
-        return None
+        if t is not None and (t.grad_fn.seq, t.output_nr) == place:
+            g = g if tensor.mode() & 1 else tensor.twin(g)
+            t.grad = g if t.grad is None else t.grad + g
 
-    node = self.grad_fn
     if node.watchers is None:
         node.watchers = []
     node.watchers.append((-1 - self.output_nr, keep))
@@ -186,4 +238,5 @@ for _name, _value in {
 }.items():
     tensor.install_method(_name, _value)
 tensor.install_hook("backward", backward)
+tensor.install_hook("retain_again", retain_again)
 tensor.install_hook("full_of", lambda shape, value, like: F.full_of(shape, value, like))

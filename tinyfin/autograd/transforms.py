@@ -15,6 +15,10 @@ from tinyfin.autograd.leaves import fresh, released, spend
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 GRAD = 1
 
@@ -37,7 +41,7 @@ def picked(name: str, args: tuple, argnums: int | tuple) -> tuple:
     return tuple(args[n] for n in numbers) if isinstance(argnums, tuple) else args[argnums]
 
 
-def placed(args: tuple, argnums: int | tuple, value: object) -> tuple:
+def placed(args: tuple, argnums: int | tuple, value: Any) -> tuple:
     """The arguments with those of argnums replaced."""
     out = list(args)
     if isinstance(argnums, tuple):
@@ -48,7 +52,7 @@ def placed(args: tuple, argnums: int | tuple, value: object) -> tuple:
     return tuple(out)
 
 
-def checked_leaves(name: str, what: str, value: object) -> list:
+def checked_leaves(name: str, what: str, value: Any) -> list:
     """The leaves of a tree, which must be floating-point tensors."""
     leaves = tree.flatten(value)
     if not leaves:
@@ -79,7 +83,7 @@ class Recording:
         tensor.set_mode(self.old, GRAD)
 
 
-def forget(value: object, inner: set) -> object:
+def forget(value: Any, inner: set) -> Any:
     """A tree of results without the history that only leads to inner leaves."""
     leaves = tree.flatten(value)
     kept = iter(released([x for x in leaves if isinstance(x, Tensor)], inner))
@@ -100,7 +104,7 @@ def pulled(outs: list, cots: list, xs: list, outer: bool, retain: bool = False) 
     return [F.zeros_of(x.shape, x) if g is None else g for g, x in zip(gs, xs)]
 
 
-def split_aux(name: str, result: object, has_aux: bool) -> tuple:
+def split_aux(name: str, result: Any, has_aux: bool) -> tuple:
     """(output, aux or None) of a function's result."""
     if not has_aux:
         return result, None
@@ -134,7 +138,7 @@ def differentiated(name: str, func: Callable, argnums: int | tuple, has_aux: boo
     """grad_and_value, under the name that errors shall use."""
 
     @wraps(func)
-    def wrapped(*args: object, **kwargs: object) -> tuple:
+    def wrapped(*args: Any, **kwargs: Any) -> tuple:
         at = picked(name, args, argnums)
         leaves = checked_leaves(name, "the argument to differentiate by", at)
         with Recording() as mode:
@@ -180,7 +184,7 @@ def grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = False) -> Cal
     both = differentiated("grad", func, argnums, has_aux)
 
     @wraps(func)
-    def wrapped(*args: object, **kwargs: object) -> object:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         g, value = both(*args, **kwargs)
         return (g, value[1]) if has_aux else g
 
@@ -202,14 +206,14 @@ def value_and_grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = Fal
     both = differentiated("value_and_grad", func, argnums, has_aux)
 
     @wraps(func)
-    def wrapped(*args: object, **kwargs: object) -> tuple:
+    def wrapped(*args: Any, **kwargs: Any) -> tuple:
         g, value = both(*args, **kwargs)
         return value, g
 
     return wrapped
 
 
-def vjp(func: Callable, *primals: object, has_aux: bool = False) -> tuple:
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(func(*primals), pull), where pull maps cotangents of the output to those of the primals.
 
     Args:
@@ -231,9 +235,7 @@ def vjp(func: Callable, *primals: object, has_aux: bool = False) -> tuple:
     inner = set(xs)
     spend(xs)
 
-    def pull(
-        *cotangents: object, retain_graph: bool = True, create_graph: bool | None = None
-    ) -> object:
+    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         """Cotangents of the primals; one primal gives a tuple of one, as PyTorch does."""
         cots = matching(result, cotangents[0] if len(cotangents) == 1 else cotangents, outs)
         with Recording() as now:
@@ -244,7 +246,7 @@ def vjp(func: Callable, *primals: object, has_aux: bool = False) -> tuple:
     return (value, pull, forget(aux, inner)) if has_aux else (value, pull)
 
 
-def matching(result: object, cotangents: object, outs: list) -> list:
+def matching(result: Any, cotangents: Any, outs: list) -> list:
     """The leaves of a tree of cotangents, which must be built like the output."""
     if not tree.same_build(result, cotangents):
         raise RuntimeError("vjp: the cotangents are not nested like the output of func")
@@ -303,14 +305,14 @@ def jvp(
     return value, moved
 
 
-def without_dual(y: object, level: object) -> object:
+def without_dual(y: Any, level: Any) -> Any:
     """An aux value without its tangent."""
     from tinyfin.autograd import forward_ad
 
     return forward_ad.unpack_dual(y, level=level).primal if isinstance(y, Tensor) else y
 
 
-def tree_of_tensors(name: str, result: object) -> list:
+def tree_of_tensors(name: str, result: Any) -> list:
     """The leaves of a result, which must be tensors."""
     leaves = tree.flatten(result)
     for y in leaves:
@@ -321,7 +323,7 @@ def tree_of_tensors(name: str, result: object) -> list:
     return leaves
 
 
-def linearize(func: Callable, *primals: object) -> tuple:
+def linearize(func: Callable, *primals: Any) -> tuple:
     """(func(*primals), push), where push maps tangents of the primals to those of the output.
 
     >>> import tinyfin
@@ -330,7 +332,7 @@ def linearize(func: Callable, *primals: object) -> tuple:
     [2.0, 6.0]
     """
 
-    def push(*tangents: object) -> object:
+    def push(*tangents: Any) -> Any:
         return jvp(func, primals, tangents)[1]
 
     return func(*primals), push

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def is_leaf(tree: object) -> bool:
+
+def is_leaf(tree: Any) -> bool:
     """Whether an object is no tuple, list or dict."""
     return not isinstance(tree, (tuple, list, dict))
 
 
-def children(tree: object) -> list:
+def children(tree: Any) -> list:
     """The parts of a tuple, list or dict in order."""
     return list(tree.values()) if isinstance(tree, dict) else list(tree)
 
 
-def rebuilt(tree: object, parts: list) -> object:
+def rebuilt(tree: Any, parts: list) -> Any:
     """A container of the same kind and keys with other parts."""
     if isinstance(tree, dict):
         made = dict(zip(tree, parts))
@@ -25,7 +29,7 @@ def rebuilt(tree: object, parts: list) -> object:
     return type(tree)(parts)
 
 
-def flatten(tree: object) -> list:
+def flatten(tree: Any) -> list:
     """The leaves, from left to right.
 
     >>> flatten({"a": 1, "b": (2, [3])})
@@ -36,7 +40,7 @@ def flatten(tree: object) -> list:
     return [leaf for part in children(tree) for leaf in flatten(part)]
 
 
-def unflatten(tree: object, leaves: list) -> object:
+def unflatten(tree: Any, leaves: list) -> Any:
     """A tree of the same build with other leaves.
 
     >>> unflatten((1, [2]), [5, 6])
@@ -45,14 +49,14 @@ def unflatten(tree: object, leaves: list) -> object:
     return fill(tree, iter(leaves))
 
 
-def fill(tree: object, leaves: object) -> object:
+def fill(tree: Any, leaves: Any) -> Any:
     """unflatten from an iterator."""
     if is_leaf(tree):
         return next(leaves)
     return rebuilt(tree, [fill(part, leaves) for part in children(tree)])
 
 
-def mapped(fn: Callable, tree: object) -> object:
+def mapped(fn: Callable, tree: Any) -> Any:
     """A tree of the same build with fn of each leaf.
 
     >>> mapped(abs, (-1, [2]))
@@ -63,7 +67,7 @@ def mapped(fn: Callable, tree: object) -> object:
     return rebuilt(tree, [mapped(fn, part) for part in children(tree)])
 
 
-def same_build(a: object, b: object) -> bool:
+def same_build(a: Any, b: Any) -> bool:
     """Whether two trees differ in their leaves only."""
     if is_leaf(a) or is_leaf(b):
         return is_leaf(a) and is_leaf(b)
@@ -73,7 +77,7 @@ def same_build(a: object, b: object) -> bool:
     return len(x) == len(y) and all(map(same_build, x, y))
 
 
-def spread(prefix: object, tree: object) -> list | None:
+def spread(prefix: Any, tree: Any) -> list | None:
     """One entry of `prefix` for each leaf of `tree`; None where the prefix does not fit.
 
     >>> spread((0, None), (1, [2, 3]))

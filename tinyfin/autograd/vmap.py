@@ -15,6 +15,10 @@ from tinyfin.backends.base import warn
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 Tensor = tensor.Tensor
 
 
@@ -29,7 +33,7 @@ def batched(level: Level, value: Tensor, dim: int = 0) -> Tensor:
     return t
 
 
-def refuse(grads: tuple, node: object) -> tuple:
+def refuse(grads: tuple, node: Any) -> tuple:
     """Gradients do not leave a vmap from inside: the batch would be lost."""
     raise RuntimeError(
         "backward: inside vmap, a gradient is asked of a tensor outside; differentiate outside "
@@ -38,7 +42,7 @@ def refuse(grads: tuple, node: object) -> tuple:
     )
 
 
-def unpacked(level: Level, a: object) -> tuple:
+def unpacked(level: Level, a: Any) -> tuple:
     """(value, dim) of an argument; dim None where it is the same for the whole batch."""
     entry = entry_at(a, level)
     return (a, None) if entry is None else (entry[1], entry[2])
@@ -58,7 +62,7 @@ def moved(value: Tensor, source: int, target: int) -> Tensor:
     return value if source == target else F.permute(value, tuple(order))
 
 
-def front(level: Level, a: object, expand: bool = False) -> object:
+def front(level: Level, a: Any, expand: bool = False) -> Any:
     """An argument's value with the batch in front; with `expand` also where it is the same for
     all."""
     value, dim = unpacked(level, a)
@@ -76,7 +80,7 @@ def aligned(level: Level, args: tuple, expand: bool = False) -> tuple:
     return tuple(padded(front(level, a, expand), a, most) for a in args)
 
 
-def padded(value: object, a: object, ndim: int) -> object:
+def padded(value: Any, a: Any, ndim: int) -> Any:
     """A value with axes of size one behind the batch, so that samples have `ndim` axes."""
     if not isinstance(value, Tensor) or value.ndim == a.ndim or a.ndim == ndim:
         return value
@@ -175,8 +179,8 @@ def assign(level: Level, x: Tensor, src: Tensor) -> Tensor:
 
 def vmap(
     func: Callable,
-    in_dims: object = 0,
-    out_dims: object = 0,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
@@ -208,7 +212,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size is {chunk_size!r}, expected a positive integer or None")
 
     @wraps(func)
-    def mapped(*args: object, **kwargs: object) -> object:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, size = mapped_leaves(args, kwargs, in_dims)
         build = (args, kwargs)
         if chunk_size is None or chunk_size >= size:
@@ -223,7 +227,7 @@ def vmap(
     return mapped
 
 
-def mapped_leaves(args: tuple, kwargs: dict, in_dims: object) -> tuple:
+def mapped_leaves(args: tuple, kwargs: dict, in_dims: Any) -> tuple:
     """(leaves, their mapped axes or None, size of the batch) of a call's arguments."""
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
@@ -252,7 +256,7 @@ def mapped_leaves(args: tuple, kwargs: dict, in_dims: object) -> tuple:
     return leaves, checked, sizes.pop()
 
 
-def mapped_axis(x: object, d: object) -> int | None:
+def mapped_axis(x: Any, d: Any) -> int | None:
     """One argument's axis, counted from the front."""
     if d is None:
         return None
@@ -278,9 +282,9 @@ def run(
     leaves: list,
     dims: list,
     size: int,
-    out_dims: object,
+    out_dims: Any,
     randomness: str,
-) -> object:
+) -> Any:
     """One pass of func over batched arguments."""
     with Level(BATCH, size, randomness) as level:
         inside = [x if d is None else batched(level, x, d) for x, d in zip(leaves, dims)]
@@ -295,7 +299,7 @@ def run(
         return tree.unflatten(result, [taken_out(level, x, d) for x, d in zip(outs, places)])
 
 
-def taken_out(level: Level, x: object, place: object) -> object:
+def taken_out(level: Level, x: Any, place: Any) -> Any:
     """A result's value with the batch at its place."""
     if x is None:
         return None
@@ -321,7 +325,7 @@ def taken_out(level: Level, x: object, place: object) -> object:
     return moved(value, dim, place)
 
 
-def joined(pieces: list, out_dims: object) -> object:
+def joined(pieces: list, out_dims: Any) -> Any:
     """The results of several chunks, one behind the other."""
     places = tree.spread(out_dims, pieces[0])
     columns = zip(*map(tree.flatten, pieces))

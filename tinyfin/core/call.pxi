@@ -26,7 +26,7 @@ cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
 
 cdef int64_t whole_number(object o) except? -1:
     try:
-        return o
+        return o if PyLong_Check(o) else o.__index__()
     except OverflowError:
         raise OverflowError(f"the number {o} does not fit 64 bits") from None
 
@@ -62,82 +62,101 @@ cdef inline bint flows(Tensor t) noexcept:
     return t.needs or (t.base is not None and late(t))
 
 
+cdef struct Gathered:       # what the arguments of a call say
+    int backend, index
+    bint record             # whether a gradient flows to one of them
+    int used                # how many are numbers
+    tf_view numbers[4]
+    int64_t slots[4]
+
+
+cdef int gather(Op op, PyObject **args, int n, const tf_view **ins, Gathered *g) except -1:
+    """The views of all arguments, which must be on one device."""
+    cdef int i
+    cdef Tensor t
+    g.backend, g.record, g.used = -1, False, 0
+    for i in range(n):
+        if args[i] == NULL or args[i] == <PyObject *>None:
+            if i >= len(op.optional) or not op.optional[i]:
+                raise bad_argument(op, i, None)
+            args[i] = NULL
+            ins[i] = &ABSENT
+        elif isinstance(<object>args[i], Tensor):
+            t = <Tensor>args[i]
+            ins[i] = &t.v
+            if flows(t):
+                g.record = True
+            if g.backend < 0:
+                g.backend, g.index = t.v.backend, t.v.index
+            elif g.backend != t.v.backend or g.index != t.v.index:
+                raise HOOKS["mixed_devices"](op.name, [<object>args[k] for k in range(n) if args[k] != NULL])
+        elif op.scalars and g.used < 4 and wrap_number(<object>args[i], &g.numbers[g.used], &g.slots[g.used]):
+            ins[i] = &g.numbers[g.used]
+            g.used += 1
+        else:
+            raise bad_argument(op, i, <object>args[i])
+    if g.backend < 0:
+        raise TypeError(f"{op.name}: none of the arguments is a Tensor, at least one must be")
+    return 0
+
+
 cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
+    """By formula, in place, as a view, elsewhere, or by the kernel of the arguments' device."""
     cdef const tf_view *in_stack[MAX_ARGS]
     cdef const tf_view **ins = in_stack
-    cdef tf_view *outs[4]
-    cdef tf_view numbers[4]
-    cdef int64_t slots[4]
-    cdef tf_call call
-    cdef int i, used = 0, backend = -1, index = 0, rc
-    cdef int64_t work = 0
-    cdef bint record = False
-    cdef Tensor t, out
-    cdef list rest = None
+    cdef Gathered g
     if n > MAX_ARGS:
         ins = <const tf_view **>malloc(n * sizeof(void *))
         if ins == NULL:
             raise MemoryError(f"{op.name}: no memory for {n} arguments")
     try:
-        for i in range(n):
-            if args[i] == NULL or args[i] == <PyObject *>None:
-                if i < len(op.optional) and op.optional[i]:
-                    args[i] = NULL
-                    ins[i] = &ABSENT
-                    continue
-                raise bad_argument(op, i, None)
-            if isinstance(<object>args[i], Tensor):
-                t = <Tensor>args[i]
-                ins[i] = &t.v
-                if flows(t):
-                    record = True
-                if backend < 0:
-                    backend, index = t.v.backend, t.v.index
-                elif backend != t.v.backend or index != t.v.index:
-                    raise HOOKS["mixed_devices"](op.name, [<object>args[k] for k in range(n) if args[k] != NULL])
-            elif op.scalars and used < 4 and wrap_number(<object>args[i], &numbers[used], &slots[used]):
-                ins[i] = &numbers[used]
-                used += 1
-            else:
-                raise bad_argument(op, i, <object>args[i])
-        if backend < 0:
-            raise TypeError(f"{op.name}: none of the arguments is a Tensor, at least one must be")
-        record = record and bits & GRAD
-        if op.formula is not None and (op.kernel[backend] == NULL or
-                                       (record and op.vjp is None and op.vjp_all is None)):
-            return op.formula(*[None if args[i] == NULL else <object>args[i] for i in range(n)],
-                              *op.decode(at))
+        gather(op, args, n, ins, &g)
+        g.record = g.record and bits & GRAD
+        if op.formula is not None and (op.kernel[g.backend] == NULL or
+                                       (g.record and op.vjp is None and op.vjp_all is None)):
+            return op.formula(*[None if args[i] == NULL else <object>args[i] for i in range(n)], *op.decode(at))
         if op.mutates:
-            return run_mutating(op, args, n, ins, at, bits, backend)
-        if op.kernel[backend] == NULL and not op.view:
-            return run_elsewhere(op, args, n, at, record)
-        out = Tensor.__new__(Tensor)
-        outs[0] = &out.v
-        if op.nout > 1:
-            rest = []
-            for i in range(1, op.nout):
-                t = Tensor.__new__(Tensor)
-                rest.append(t)
-                outs[i] = &t.v
-        call.compute, call.needs_copy = op.result_class, 0
-        op.rule(ins, n, outs, at, &call, op.name)
+            return run_mutating(op, args, n, ins, at, bits, g.backend)
         if op.view:
-            return finish_view(op, args, n, at, &call, out, record)
-        for i in range(op.nout):
-            t = out if i == 0 else <Tensor>rest[i - 1]
-            t.v.backend, t.v.index = backend, index
-            t.inference = bits & INFERENCE != 0
-            give_storage(t, op.name)
-            work += t.v.size
-        for i in range(n):
-            work += ins[i].size
-        rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
-        if rc:
-            raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+            return run_view(op, args, n, ins, at, g.record)
+        if op.kernel[g.backend] == NULL:
+            return run_elsewhere(op, args, n, at, g.record)
+        return run_kernel(op, args, n, ins, at, bits, &g)
     finally:
         if ins != in_stack:
             free(ins)
-    if record and category[out.v.dtype] >= 2 and not op.row.nondiff:
+
+
+cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const tf_attrs *at, uint32_t bits,
+                       const Gathered *g):
+    """Infer, allocate, compute, record."""
+    cdef tf_view *outs[4]
+    cdef tf_call call
+    cdef int i, rc
+    cdef int64_t work = 0
+    cdef Tensor t, out = Tensor.__new__(Tensor)
+    cdef list rest = None
+    outs[0] = &out.v
+    if op.nout > 1:
+        rest = []
+        for i in range(1, op.nout):
+            t = Tensor.__new__(Tensor)
+            rest.append(t)
+            outs[i] = &t.v
+    call.compute = op.result_class
+    op.rule(ins, n, outs, at, &call, op.name)
+    for i in range(op.nout):
+        t = out if i == 0 else <Tensor>rest[i - 1]
+        t.v.backend, t.v.index = g.backend, g.index
+        t.inference = bits & INFERENCE != 0
+        give_storage(t, op.name)
+        work += t.v.size
+    for i in range(n):
+        work += ins[i].size
+    rc = launch(op, ins, n, outs, at, &call, bits, g.backend, work)
+    if rc:
+        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+    if g.record and category[out.v.dtype] >= 2 and not op.row.nondiff:
         record_outputs(op, args, n, at, out, rest)
     return out if rest is None else (out, *rest)
 
@@ -185,9 +204,14 @@ cdef int record_outputs(Op op, PyObject **args, int n, const tf_attrs *at, Tenso
     return 0
 
 
-cdef object finish_view(Op op, PyObject **args, int n, const tf_attrs *at, tf_call *call,
-                        Tensor out, bint record):
-    cdef Tensor x = <Tensor>args[0]
+cdef object run_view(Op op, PyObject **args, int n, const tf_view **ins, const tf_attrs *at, bint record):
+    """Other numbers over the same bytes; a copy where the row allows one and strides ask for it."""
+    cdef Tensor x = <Tensor>args[0], out = Tensor.__new__(Tensor)
+    cdef tf_view *outs[1]
+    cdef tf_call call
+    outs[0] = &out.v
+    call.needs_copy = 0
+    op.rule(ins, n, outs, at, &call, op.name)
     if call.needs_copy:
         if not op.row.copies:
             raise RuntimeError(f"{op.name}: shape {shape_tuple(&x.v)} with strides "
@@ -482,7 +506,8 @@ def assign(Tensor x, src, str name="copy_"):
     check_writable(x, name, bits)
     if t.v.backend != x.v.backend or t.v.index != x.v.index:
         t = HOOKS["to_device_of"](t, x)
-    HOOKS["check_expands"](name, shape_tuple(&t.v), shape_tuple(&x.v))
+    if t.v.ndim and not same_shape(&t.v, &x.v):
+        HOOKS["check_expands"](name, shape_tuple(&t.v), shape_tuple(&x.v))
     if shares_oddly(t, x):
         t = OPS["contiguous_copy"](t)
     if bits & GRAD and (flows(x) or flows(t)) and category[x.v.dtype] >= 2:

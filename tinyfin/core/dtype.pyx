@@ -1,7 +1,11 @@
+# cython: binding=False
+# Methods are C descriptors, which check the type of self; bound functions of Cython do not.
 """Element types: ids, sizes and PyTorch's promotion table."""
+cimport cython
 from tinyfin.core.abi cimport *
 
 
+@cython.binding(False)
 cdef class DType:
     """The type of a tensor's elements; the objects are `tinyfin.float32` and so on.
 
@@ -9,6 +13,9 @@ cdef class DType:
     >>> tinyfin.float32.itemsize
     4
     """
+
+    def __init__(self):
+        raise TypeError("dtype: there are no other dtypes than tinyfin.float32 and its kin")
 
     def __repr__(self):
         return f"tinyfin.{self.name}"

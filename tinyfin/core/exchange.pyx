@@ -1,4 +1,5 @@
 """Values in and out: Python sequences, the buffer protocol, NumPy, DLPack."""
+cimport cython
 from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName)
@@ -12,6 +13,8 @@ from tinyfin.core.dtype cimport DType, category, dtype_object, promoted
 from tinyfin.core.layout cimport *
 from tinyfin.core.storage cimport Storage, borrow, borrow_buffer
 from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element
+
+from itertools import islice
 
 from tinyfin.core.device import device_object
 from tinyfin.core.dtype import all_dtypes, default_float
@@ -164,7 +167,7 @@ cdef object items_of(object data):
         return values if isinstance(values, list) else None
     if isinstance(data, (str, bytes, dict)) or not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         return None
-    return list(data)
+    return list(islice(data, len(data)))
 
 
 cdef int dtype_of_leaf(object data, int real) except -1:
@@ -496,6 +499,7 @@ def dlpack_device(Tensor t not None):
     return DL_HOST, 0
 
 
+@cython.binding(False)
 cdef class DlOwner:
     """Keeps a foreign DLPack tensor alive."""
     cdef tf_dl_managed *managed

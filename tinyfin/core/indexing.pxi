@@ -22,23 +22,46 @@ cdef Py_ssize_t place_of(object item) except? -1:
         raise IndexError(f"index: index {item} does not fit 64 bits") from None
 
 
-cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
-    """Integers, slices, None and Ellipsis to a view's spec; 1 where the key needs more than a view."""
-    cdef tuple items = key if type(key) is tuple else (key,)
-    cdef int ndim = x.v.ndim, axis = 0, k = 0, taken = 0, dots = 0
-    cdef Py_ssize_t start, stop, step, size
-    cdef int64_t fresh = 0
+cdef int count_key(tuple items, int ndim) except -2:
+    """How many axes a key of integers, slices, None and Ellipsis takes; -1 where it holds other things."""
+    cdef int taken = 0, dots = 0
     for item in items:
         if type(item) is slice or is_integer(item):
             taken += 1
         elif item is Ellipsis:
             dots += 1
         elif item is not None:
-            return 1
+            return -1
     if dots > 1:
         raise IndexError("index: an index can only have a single ellipsis ('...')")
     if taken > ndim:
         raise IndexError(f"index: too many indices: {taken} for a tensor of {ndim} dimensions")
+    return taken
+
+
+cdef int parse_axis(Tensor x, object item, tf_attrs *at, int axis) except -1:
+    """One slice or integer."""
+    cdef Py_ssize_t start, stop, step = 0, size = x.v.shape[axis], length = -1
+    if type(item) is slice:
+        PySlice_Unpack(item, &start, &stop, &step)
+        length = PySlice_AdjustIndices(size, &start, &stop, step)
+    else:
+        start = place_of(item)
+        if start < -size or start >= size:
+            raise IndexError(f"index: index {start} is out of range for dim {axis} of size {size}")
+        if start < 0:
+            start += size
+    at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = start, step, length
+    return 0
+
+
+cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
+    """Integers, slices, None and Ellipsis to a view's spec; 1 where the key needs more than a view."""
+    cdef tuple items = key if type(key) is tuple else (key,)
+    cdef int ndim = x.v.ndim, axis = 0, k = 0, taken = count_key(items, ndim)
+    cdef int64_t fresh = 0
+    if taken < 0:
+        return 1
     for item in items:
         if item is None:
             if k > 30:
@@ -50,19 +73,10 @@ cdef int parse_key(Tensor x, object key, tf_attrs *at) except -1:
                 full_axis(x, at, axis)
                 axis += 1
                 k += 1
-        elif type(item) is slice:
-            PySlice_Unpack(item, &start, &stop, &step)
-            size = PySlice_AdjustIndices(x.v.shape[axis], &start, &stop, step)
-            at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = start, step, size
-            axis += 1
-            k += 1
         else:
-            start = place_of(item)
-            size = x.v.shape[axis]
-            if start < -size or start >= size:
-                raise IndexError(f"index: index {start} is out of range for dim {axis} of size {size}")
-            at.i[3 * axis], at.i[3 * axis + 1], at.i[3 * axis + 2] = start + size if start < 0 else start, 0, -1
+            parse_axis(x, item, at, axis)
             axis += 1
+            k += type(item) is slice
     while axis < ndim:
         full_axis(x, at, axis)
         axis += 1

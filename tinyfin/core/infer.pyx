@@ -310,7 +310,7 @@ cdef int getitem_view(const tf_view *const *inputs, int n, tf_view *const *outpu
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     cdef int i, k = 0
-    cdef int64_t fresh = at.i[24], shift = 0
+    cdef int64_t fresh = at.i[24], shift = 0, length, last
     start(x, y)
     for i in range(x.ndim + 1):
         while fresh >> k & 1:
@@ -320,8 +320,12 @@ cdef int getitem_view(const tf_view *const *inputs, int n, tf_view *const *outpu
             k += 1
         if i == x.ndim:
             break
+        length = at.i[3 * i + 2]
+        last = at.i[3 * i] + (length - 1) * at.i[3 * i + 1] if length > 0 else at.i[3 * i]
+        if length and not (0 <= at.i[3 * i] < x.shape[i] and 0 <= last < x.shape[i]):
+            raise IndexError(f"{name}: the tensor changed while its key was read")
         shift += at.i[3 * i] * x.strides[i]
-        if at.i[3 * i + 2] >= 0:
+        if length >= 0:
             if k == TF_MAXDIM:
                 raise ValueError(f"{name}: the result would have more than {TF_MAXDIM} dimensions")
             y.shape[k], y.strides[k] = at.i[3 * i + 2], at.i[3 * i + 1] * x.strides[i]

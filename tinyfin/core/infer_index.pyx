@@ -324,12 +324,30 @@ cdef inline bint is_nothing(const tf_view *v) noexcept:
     return v.ndim == 1 and v.shape[0] == 0
 
 
+cdef int check_joins(const tf_view *x, const tf_view *first, int i, int64_t dim, int64_t given, object name) except -1:
+    """Tensor i has the first one's sizes but for the joined axis."""
+    cdef int k
+    if x.ndim != first.ndim:
+        raise RuntimeError(
+            f"{name}: tensor {i} has shape {shape_of(x)}, others {shape_of(first)}: expected as many dimensions")
+    if not 0 <= dim < first.ndim:
+        raise IndexError(
+            f"{name}: dim {given} is out of range for tensors of {first.ndim} dimensions "
+            f"(expected {-first.ndim} to {first.ndim - 1})")
+    for k in range(first.ndim):
+        if k != dim and x.shape[k] != first.shape[k]:
+            raise RuntimeError(
+                f"{name}: tensor {i} has shape {shape_of(x)}, others {shape_of(first)}: "
+                f"sizes differ in dim {k}, only dim {dim} may differ")
+    return 0
+
+
 cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
              const tf_attrs *at, tf_call *call, object name) except -1:
     """*xs; dim, which counts from the end of the first tensor that is not just empty."""
     cdef tf_view *y = outputs[0]
     cdef const tf_view *first = inputs[0]
-    cdef int i, k, dtype = inputs[0].dtype
+    cdef int i, dtype = inputs[0].dtype
     cdef int64_t dim, total = 0
     for i in range(n):
         dtype = promoted[dtype][inputs[i].dtype]
@@ -344,20 +362,7 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
             raise RuntimeError(f"{name}: tensor {i} has no dimensions and cannot be joined")
         if is_nothing(inputs[i]):
             continue
-        if inputs[i].ndim != first.ndim:
-            raise RuntimeError(
-                f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others {shape_of(first)}: "
-                "expected as many dimensions")
-        if not 0 <= dim < first.ndim:
-            raise IndexError(
-                f"{name}: dim {at.i[0]} is out of range for tensors of {first.ndim} dimensions "
-                f"(expected {-first.ndim} to {first.ndim - 1})")
-        for k in range(first.ndim):
-            if k != dim and inputs[i].shape[k] != first.shape[k]:
-                raise RuntimeError(
-                    f"{name}: tensor {i} has shape {shape_of(inputs[i])}, others "
-                    f"{shape_of(first)}: "
-                    f"sizes differ in dim {k}, only dim {dim} may differ")
+        check_joins(inputs[i], first, i, dim, at.i[0], name)
         total += inputs[i].shape[dim]
         if total > LARGEST:
             raise RuntimeError(

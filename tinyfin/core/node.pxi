@@ -6,6 +6,7 @@ cdef bint DRAINING = False
 
 @cython.final
 @cython.freelist(256)
+@cython.binding(False)
 cdef class Node:
     """One recorded call: operation, attributes, edges to what made its inputs, saved tensors."""
 
@@ -53,7 +54,6 @@ cdef Node make_node(Op op, PyObject **args, int n):
     cdef Tensor t
     cdef int i
     cdef list edges = [None] * n
-    cdef list saved = None
     cdef uint8_t outs[MAX_ARGS]
     cdef uint8_t dtypes[MAX_ARGS]
     SEQUENCE += 1
@@ -81,18 +81,28 @@ cdef Node make_node(Op op, PyObject **args, int n):
             if edges[i] is not None:
                 node.kept |= op.saves_for[min(i, op.nin - 1)]
     if node.kept:
-        saved = [None] * (n + op.nout)
-        node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
-        for i in range(n):
-            if args[i] != NULL and node.kept >> min(i, op.nin - 1) & 1:
-                saved[i] = <object>args[i]
-                if isinstance(saved[i], Tensor):
-                    if (<Tensor>saved[i]).inference:
-                        raise RuntimeError(f"{op.name}: a tensor made in inference mode cannot be saved for backward; "
-                                           "clone() it outside")
-                    node.versions[i] = (<Tensor>saved[i]).storage.version
-        node.saved = tuple(saved)
+        save_inputs(node, args, n)
     return node
+
+
+cdef int save_inputs(Node node, PyObject **args, int n) except -1:
+    """What rules ask for of the inputs, with room for results, and the versions of its storages."""
+    cdef Op op = node.op
+    cdef list saved = [None] * (n + op.nout)
+    cdef int i
+    node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
+    if node.versions == NULL:
+        raise MemoryError(f"{op.name}: no memory for versions")
+    for i in range(n):
+        if args[i] != NULL and node.kept >> min(i, op.nin - 1) & 1:
+            saved[i] = <object>args[i]
+            if isinstance(saved[i], Tensor):
+                if (<Tensor>saved[i]).inference:
+                    raise RuntimeError(f"{op.name}: a tensor made in inference mode cannot be saved for backward; "
+                                       "clone() it outside")
+                node.versions[i] = (<Tensor>saved[i]).storage.version
+    node.saved = tuple(saved)
+    return 0
 
 
 cdef Node make_wide_node(Node node, PyObject **args, int n):
@@ -192,11 +202,17 @@ cdef int set_history(Tensor t, Node node, int out_nr) except -1:
     cdef Tensor b = t.base
     if b is None:
         t.node, t.out_nr, t.needs = node, out_nr, True
+        if t.retains:
+            HOOKS["retain_again"](t)
         return 0
     b.node, b.out_nr = HOOKS["write_node"](b, t, node, out_nr), 0
     b.needs = t.needs = True
     t.node, t.out_nr = strided_node(b, t), 0
     t.synced = t.storage.version
+    if t.retains:
+        HOOKS["retain_again"](t)
+    if b.retains:
+        HOOKS["retain_again"](b)
     return 0
 
 

@@ -3,6 +3,7 @@
 OPS = {}   # name -> Op
 
 
+@cython.binding(False)
 cdef class Rule:
     """A derivative rule and where each of its parameters comes from.
 
@@ -33,6 +34,7 @@ cdef uint32_t named_by(rule):
     return bits
 
 
+@cython.binding(False)
 cdef class Op:
     """An operation: callable as a function, and as a method when found on a Tensor."""
 
@@ -135,12 +137,13 @@ def op_by_name(str name):
     return OPS[name]
 
 
+@cython.binding(False)
 cdef class BoundOp:
     """An operation with its first argument: what `x.add` is before it is called."""
     cdef readonly Op op
     cdef readonly object obj
 
-    def __init__(self, Op op, obj):
+    def __cinit__(self, Op op not None, obj):
         self.op, self.obj = op, obj
 
     def __call__(self, *args, **kwargs):
@@ -243,18 +246,12 @@ cdef tuple pack_varargs(Op op, PyObject **args, int *n, int nparams):
     return tuple([<object>args[i] for i in range(first, n[0])])
 
 
-cdef object place(Op op, PyObject **given, int nparams):
-    """Sorts arguments into tensors and attributes, fills defaults, and runs."""
-    cdef PyObject *few[MAX_ARGS]
-    cdef PyObject **tensors = few
-    cdef PyObject *values[24]
-    cdef tf_attrs at
-    cdef int p, i, n = op.nin, ndim = 0, extra = 0
+cdef int sort_out(Op op, PyObject **given, int nparams, PyObject **tensors, PyObject **values) except -1:
+    """Parameters in the users' order to tensor arguments and attributes; NULL where none was given."""
+    cdef int p, i
     cdef tuple param
-    cdef object sequence = ()
-    cdef Attr attr
-    for i in range(n):
-        few[i] = NULL
+    for i in range(op.nin):
+        tensors[i] = NULL
     for i in range(len(op.attrs)):
         values[i] = NULL
     for p in range(nparams):
@@ -263,30 +260,52 @@ cdef object place(Op op, PyObject **given, int nparams):
         if param[1]:
             values[i] = given[p]
         elif given[p] != NULL and given[p] != <PyObject *>None:
-            few[i] = given[p]
-        elif not op.optional[i] and not (op.variadic and i == n - 1):
+            tensors[i] = given[p]
+        elif not op.optional[i] and not (op.variadic and i == op.nin - 1):
             raise TypeError(f"{op.name}: missing argument '{param[0]}'" if given[p] == NULL else
                             f"{op.name}: {param[0]} is None, expected a Tensor")
+    return 0
+
+
+cdef int parse_attrs(Op op, PyObject **values, PyObject *first, tf_attrs *at) except -1:
+    """Attributes to slots; dims count from the end of the first tensor."""
+    cdef int i, ndim = 0
+    cdef Attr attr
+    if first != NULL and isinstance(<object>first, Tensor):
+        ndim = (<Tensor>first).v.ndim
+    for i in range(len(op.attrs)):
+        attr = <Attr>op.attrs[i]
+        if values[i] != NULL:
+            attr.parse(<object>values[i], ndim, at, op.name)
+        elif attr.required:
+            raise TypeError(f"{op.name}: missing argument '{attr.name}'")
+        else:
+            attr.parse(attr.default, ndim, at, op.name)
+    return 0
+
+
+cdef object place(Op op, PyObject **given, int nparams):
+    """Sorts arguments into tensors and attributes, fills defaults, and runs."""
+    cdef PyObject *few[MAX_ARGS]
+    cdef PyObject **tensors = few
+    cdef PyObject *values[24]
+    cdef tf_attrs at
+    cdef int i, n = op.nin, extra
+    cdef tuple sequence = ()
+    sort_out(op, given, nparams, few, values)
     if op.variadic:
         sequence = sequence_of_tensors(op, few[n - 1])
         extra = len(sequence)
         n += extra - 1
         if n > MAX_ARGS:
             tensors = <PyObject **>malloc(n * sizeof(void *))
+            if tensors == NULL:
+                raise MemoryError(f"{op.name}: no memory for {n} arguments")
             memcpy(tensors, few, op.nin * sizeof(void *))
         for i in range(extra):
-            tensors[op.nin - 1 + i] = <PyObject *>(<tuple>sequence)[i]
+            tensors[op.nin - 1 + i] = <PyObject *>sequence[i]
     try:
-        if n and tensors[0] != NULL and isinstance(<object>tensors[0], Tensor):
-            ndim = (<Tensor>tensors[0]).v.ndim
-        for i in range(len(op.attrs)):
-            attr = <Attr>op.attrs[i]
-            if values[i] != NULL:
-                attr.parse(<object>values[i], ndim, &at, op.name)
-            elif attr.required:
-                raise TypeError(f"{op.name}: missing argument '{attr.name}'")
-            else:
-                attr.parse(attr.default, ndim, &at, op.name)
+        parse_attrs(op, values, tensors[0] if n else NULL, &at)
         return invoke(op, tensors, n, &at)
     finally:
         if tensors != few:

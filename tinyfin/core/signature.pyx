@@ -1,4 +1,5 @@
 """Attributes of operations: Python values to slots of tf_attrs and back."""
+cimport cython
 from libc.stdint cimport INT64_MIN, int64_t
 
 from tinyfin.core.abi cimport *
@@ -35,6 +36,7 @@ cdef int wrap_dim(object value, int ndim, str op, str name) except -1:
     return <int>(d + n if d < 0 else d)
 
 
+@cython.binding(False)
 cdef class Attr:
     """One typed attribute, its default and its slots."""
 

@@ -2,6 +2,7 @@
 
 The pool's lists are guarded by the GIL: allocation and release happen with it held.
 """
+cimport cython
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
 from libc.stdint cimport uint64_t
@@ -88,6 +89,7 @@ cdef dict LIVE = {}        # address of a large storage -> (bytes, operation tha
 cdef dict ALLOCATORS = {}  # backend slot -> function (bytes, device index) -> object owning the block
 
 
+@cython.binding(False)
 cdef class Storage:
     """Bytes shared by a tensor and its views, with a version that in-place writes raise."""
 

@@ -1,3 +1,5 @@
+# cython: binding=False
+# Methods are C descriptors, which check the type of self; bound functions of Cython do not.
 """Tensor, Node, Op and the call: they name one another, so they live together.
 
 The life of a call: gather views, infer, allocate, run the kernel, record. Rules and formulas are
@@ -229,6 +231,7 @@ include "indexing.pxi"
 
 
 @cython.freelist(128)
+@cython.binding(False)
 cdef class Tensor:
     """A strided window on a storage, with an optional history for differentiation."""
 
@@ -339,7 +342,9 @@ cdef class Tensor:
         return self.needs
 
     @requires_grad.setter
-    def requires_grad(self, bint value):
+    def requires_grad(self, value):
+        if value is not True and value is not False:
+            raise TypeError(f"requires_grad: got {value!r}, expected True or False")
         if value and category[self.v.dtype] < 2:
             raise RuntimeError(f"requires_grad: only floating-point tensors can require gradients, "
                                f"this one is {self.dtype}")
@@ -349,7 +354,7 @@ cdef class Tensor:
             raise RuntimeError("requires_grad: only leaves can change it; use detach()")
         self.needs = value
 
-    def requires_grad_(self, bint requires_grad=True):
+    def requires_grad_(self, requires_grad=True):
         """Sets requires_grad and returns the tensor."""
         self.requires_grad = requires_grad
         return self
@@ -564,8 +569,8 @@ cdef class Tensor:
     def __rfloordiv__(self, other): return binary(FLOORDIV, other, self)
     def __mod__(self, other): return binary(MOD, self, other)
     def __rmod__(self, other): return binary(MOD, other, self)
-    def __pow__(self, other, modulo): return binary(POW, self, other)
-    def __rpow__(self, other, modulo): return binary(POW, other, self)
+    def __pow__(self, other, modulo): return binary(POW, self, other) if modulo is None else NotImplemented
+    def __rpow__(self, other, modulo): return binary(POW, other, self) if modulo is None else NotImplemented
     def __rmatmul__(self, other): return NotImplemented
     def __matmul__(self, other): return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
     def __and__(self, other): return binary(AND, self, other)

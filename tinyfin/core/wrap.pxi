@@ -125,6 +125,7 @@ def shares_storage(Tensor a not None, Tensor b not None):
     return a.storage is b.storage
 
 
+@cython.binding(False)
 cdef class Packed:
     """A saved tensor in the form that a pack hook gave it."""
 

@@ -35,6 +35,7 @@ row(
     infer="like_input",
     family=None,
     dtypes="any",
+    public={"a": "src"},
     function=False,
     method=False,
     vjp=(lambda g, x_shape: F.zeros_of(x_shape, g), lambda g: g),

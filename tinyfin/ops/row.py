@@ -67,7 +67,9 @@ class Row:
     """One operation. Immutable once the table is frozen.
 
     Args in `args` are tensor arguments separated by blanks: `x?` may be None, `*xs` takes a
-    sequence. `order` lists tensor arguments and attributes as users pass them.
+    sequence. `order` lists tensor arguments and attributes as users pass them. From `args` come
+    `arg_names` without marks, `optional` (which may be None), `variadic` (whether the last takes a
+    sequence) and `public_names` (the names that users write).
     """
 
     __slots__ = (
@@ -109,10 +111,14 @@ class Row:
         "copies",
         "vjp_all",
         "blind",
+        "arg_names",
+        "optional",
+        "variadic",
+        "public_names",
     )
 
     def __init__(self, name, args, **fields):
-        for slot in self.__slots__:
+        for slot in EMPTY:
             setattr(self, slot, None)
         self.name, self.args = name, args
         self.attrs, self.nout, self.amp = (), 1, "keep"
@@ -127,26 +133,11 @@ class Row:
             raise ValueError(f"row {name} is defined twice")
         self.index = len(TABLE)
         TABLE[name] = self
-
-    @property
-    def arg_names(self):
-        """Tensor arguments without their marks."""
-        return tuple(a.strip("*?") for a in self.args.split())
-
-    @property
-    def optional(self):
-        """Whether each tensor argument may be None."""
-        return tuple(a.endswith("?") for a in self.args.split())
-
-    @property
-    def variadic(self):
-        """Whether the last tensor argument takes a sequence of tensors."""
-        return self.args.split()[-1].startswith("*") if self.args else False
-
-    @property
-    def public_names(self):
-        """Tensor argument names as users write them."""
-        return tuple(self.public.get(a, PUBLIC.get(a, a)) for a in self.arg_names)
+        names = args.split()
+        self.arg_names = tuple([a.strip("*?") for a in names])
+        self.optional = tuple([a.endswith("?") for a in names])
+        self.variadic = bool(names) and names[-1].startswith("*")
+        self.public_names = tuple([self.public.get(a, PUBLIC.get(a, a)) for a in self.arg_names])
 
     def slots(self):
         """(attr, first integer slot, first double slot) of each attribute."""
@@ -155,6 +146,11 @@ class Row:
             yield a, i, f
             i += ISLOTS.get(a.kind, 1)
             f += FSLOTS.get(a.kind, 0)
+
+
+GIVEN = ("name", "args", "attrs", "nout", "amp", "inplace", "view", "scalars", "varargs", "method")
+EMPTY = tuple([slot for slot in Row.__slots__ if slot not in GIVEN])
+"""Slots that hold None unless a row fills them."""
 
 
 def row(name, args, **fields):

@@ -121,23 +121,15 @@ def make(row):
 
 
 def add_rules():
-    """Shape rules of the modules beside infer, where they are built."""
-    from importlib.util import find_spec
-
+    """Shape rules of the modules beside infer."""
     for name in ("infer_reduce", "infer_index", "infer_window", "infer_nn"):
-        if find_spec(f"tinyfin.core.{name}") is None:
-            continue
         RULES.update(import_module(f"tinyfin.core.{name}").RULES)
 
 
 def freeze():
     """Reads all modules of rows and makes their operations; once, at import."""
     add_rules()
-    from importlib.util import find_spec
-
     for name in MODULES:
-        if find_spec(f"tinyfin.ops.{name}") is None:
-            continue
         import_module(f"tinyfin.ops.{name}")
     for row in TABLE.values():
         make(row)

@@ -33,10 +33,6 @@ class CpuBackend(Backend):
     def kernels(self):
         """family -> kernel of all modules."""
         found = {}
-        from importlib.util import find_spec
-
         for name in MODULES:
-            if find_spec(f"tinyfin.backends.cpu.{name}") is None:
-                continue
             found.update(import_module(f"tinyfin.backends.cpu.{name}").KERNELS)
         return found
