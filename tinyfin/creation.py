@@ -4,6 +4,7 @@ from tinyfin.backends.base import place
 from tinyfin.core import dtype as dt
 from tinyfin.core import exchange, tensor
 from tinyfin.ops.table import offer
+from tinyfin.shaping import needs_tensor
 
 Tensor = tensor.Tensor
 
@@ -121,8 +122,7 @@ def like(name, value):
     """A creation function that takes shape, dtype and device from a tensor."""
 
     def function(input, *, dtype=None, device=None, requires_grad=False):
-        if not isinstance(input, Tensor):
-            raise TypeError(f"{name}: input is {input!r}, expected a Tensor")
+        needs_tensor(name, input)
         out = make(name, input.shape, dtype or input.dtype, device or input.device)
         if value is not None:
             fill(out, value, name)
@@ -146,6 +146,7 @@ empty_like, zeros_like, ones_like = (
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
     """A tensor of one value, with the shape, dtype and device of `input` where not given."""
+    needs_tensor("full_like", input)
     out = alike(
         filled(
             "full_like",

@@ -72,6 +72,10 @@ def functional_call(
     >>> tinyfin.func.functional_call(layer, new, (tinyfin.tensor([3.0]),)).tolist()
     [7.0]
     """
+    if not hasattr(module, "named_modules"):
+        raise TypeError(
+            f"functional_call: module is {module!r} of type {type(module).__name__}, expected a Module"
+        )
     given = merged(parameter_and_buffer_dicts)
     places = places_of(module)
     unknown = [name for name in given if name not in places]
@@ -101,6 +105,10 @@ def merged(dicts: dict | Sequence[dict]) -> dict:
     """One dict of tensors from one or several."""
     out: dict = {}
     for d in [dicts] if isinstance(dicts, dict) else dicts:
+        if not isinstance(d, dict):
+            raise TypeError(
+                f"functional_call: got {d!r} of type {type(d).__name__}, expected a dict"
+            )
         for name, value in d.items():
             if not isinstance(value, Tensor):
                 raise TypeError(

@@ -3,7 +3,7 @@
 from tinyfin.core import tensor
 from tinyfin.core.dtype import DType
 from tinyfin.ops.row import F
-from tinyfin.shaping import needs_tensor, wrap
+from tinyfin.shaping import need_tensors, needs_tensor, wrap
 
 Tensor = tensor.Tensor
 INF = float("inf")
@@ -81,11 +81,13 @@ def lerp(input, end, weight):
 
 def addcmul(input, tensor1, tensor2, *, value=1):
     """input + value tensor1 tensor2."""
+    need_tensors("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     return input + value * (tensor1 * tensor2)
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """input + value tensor1 / tensor2."""
+    need_tensors("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     return input + value * (tensor1 / tensor2)
 
 

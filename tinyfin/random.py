@@ -6,6 +6,7 @@ from tinyfin.core.generator import Generator, default_generator
 from tinyfin.creation import as_dtype, make, sizes_of
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
+from tinyfin.shaping import needs_tensor
 
 Tensor = tensor.Tensor
 INT64 = all_dtypes()["int64"]
@@ -159,6 +160,7 @@ def randn(*size, generator=None, dtype=None, device=None, requires_grad=False):
 
 def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
     """Uniform numbers in the shape, dtype and device of `input`."""
+    needs_tensor("rand_like", input)
     return rand(
         *input.shape,
         generator=generator,
@@ -170,6 +172,7 @@ def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=
 
 def randn_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
     """Normal numbers in the shape, dtype and device of `input`."""
+    needs_tensor("randn_like", input)
     return randn(
         *input.shape,
         generator=generator,
@@ -219,6 +222,7 @@ def randperm(n, *, generator=None, dtype=None, device=None):
 
 def bernoulli(input, p=None, *, generator=None):
     """Ones with the probabilities given by `input` (or by p), else zeros."""
+    needs_tensor("bernoulli", input)
     if p is not None:
         return bernoulli_(F.contiguous_copy(input.detach()), p, generator=generator)
     float_only("bernoulli", input)
@@ -243,6 +247,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=N
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with the weights in each row of `input`."""
+    needs_tensor("multinomial", input)
     if input.ndim not in (1, 2) or not input.is_floating_point():
         raise RuntimeError(
             f"multinomial: input is {input.dtype} of shape {tuple(input.shape)}, expected floating point "

@@ -16,8 +16,14 @@ def needs_tensor(name, value, argument="input"):
     return value
 
 
-def needs_tensors(name, values):
-    """The same for a sequence of tensors; the sequence as a list."""
+def need_tensors(name, **given):
+    """The same for several arguments."""
+    for argument, value in given.items():
+        needs_tensor(name, value, argument)
+
+
+def sequence_of_tensors(name, values):
+    """A list from a sequence of tensors; a clear error for anything else."""
     if isinstance(values, Tensor) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name}: tensors is {values!r}, expected a sequence of Tensors")
     values = list(values)
@@ -161,7 +167,7 @@ def broadcast_shapes(*shapes):
 
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
-    tensors = needs_tensors("broadcast_tensors", tensors)
+    tensors = sequence_of_tensors("broadcast_tensors", tensors)
     shape = broadcast_shapes(*(x.shape for x in tensors))
     return tuple(x.expand(shape) for x in tensors)
 
@@ -259,7 +265,7 @@ def meshgrid(*tensors, indexing="ij"):
         tensors = tensors[0]
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f"meshgrid: indexing is {indexing!r}, expected 'ij' or 'xy'")
-    flat = [x.reshape(-1) for x in needs_tensors("meshgrid", tensors)]
+    flat = [x.reshape(-1) for x in sequence_of_tensors("meshgrid", tensors)]
     if indexing == "xy" and len(flat) > 1:
         flat[:2] = flat[1::-1]
     shape = tuple(x.numel() for x in flat)
@@ -294,13 +300,13 @@ def ravel(input):
 
 def hstack(tensors):
     """Joined along axis 1, vectors along axis 0."""
-    tensors = [x.reshape(1) if x.ndim == 0 else x for x in needs_tensors("hstack", tensors)]
+    tensors = [x.reshape(1) if x.ndim == 0 else x for x in sequence_of_tensors("hstack", tensors)]
     return F.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
 def vstack(tensors):
     """Joined along axis 0, vectors as rows."""
-    rows = needs_tensors("vstack", tensors)
+    rows = sequence_of_tensors("vstack", tensors)
     return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in rows], 0)
 
 
@@ -308,7 +314,7 @@ def dstack(tensors):
     """Joined along axis 2, after reshaping to at least three axes."""
     deep = [
         x.reshape(1, -1, 1) if x.ndim < 2 else x.unsqueeze(2) if x.ndim == 2 else x
-        for x in needs_tensors("dstack", tensors)
+        for x in sequence_of_tensors("dstack", tensors)
     ]
     return F.cat(deep, 2)
 
@@ -340,7 +346,7 @@ def repeat_interleave(input, repeats, dim=None):
 
 def column_stack(tensors):
     """Vectors as columns of a matrix."""
-    columns = needs_tensors("column_stack", tensors)
+    columns = sequence_of_tensors("column_stack", tensors)
     return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in columns], 1)
 
 

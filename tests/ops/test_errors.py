@@ -1,6 +1,7 @@
 """Bad input: the exception's type is PyTorch's, its text begins with the operation's name and says what came."""
 
 import builtins
+import gc
 import warnings
 
 import mistakes
@@ -26,7 +27,6 @@ TAKEN = {
 """Mistakes that PyTorch lets pass."""
 OTHER = {
     "m.tensor([1, None])": "RuntimeError there: a wrong type is a TypeError here",
-    "ones(3)['a']": "TypeError there: an IndexError here, as for every key that is no index",
 }
 """Calls whose exception is another one on purpose."""
 
@@ -61,6 +61,7 @@ def test_type_is_that_of_pytorch(kind, begin, call):
 
 def test_errors_leave_nothing_behind():
     """A failed call keeps no tensor alive and no mode changed."""
+    gc.collect()  # what earlier tests left in cycles
     x = tf.ones(3)
     before, grad = tf.memory_stats()["live"], tf.is_grad_enabled()
     for _, _, call in mistakes.CASES:
@@ -68,5 +69,6 @@ def test_errors_leave_nothing_behind():
             mistakes.run(call, tf)
         except Exception:
             pass
+    gc.collect()
     assert tf.memory_stats()["live"] == before and tf.is_grad_enabled() == grad
     assert x.tolist() == [1, 1, 1]

@@ -11,6 +11,7 @@ import math
 from tinyfin.autograd.modes import no_grad
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import zeros
+from tinyfin.shaping import needs_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> bool((nn.init.uniform_(tf.empty(9), 2.0, 3.0) >= 2.0).all())
     True
     """
+    needs_tensor("uniform_", tensor, "tensor")
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -73,6 +75,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     >>> nn.init.normal_(tf.empty(2), mean=5.0, std=0.0).tolist()
     [5.0, 5.0]
     """
+    needs_tensor("normal_", tensor, "tensor")
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -90,6 +93,7 @@ def trunc_normal_(
     >>> bool((nn.init.trunc_normal_(tf.empty(99), std=9.0).abs() <= 2.0).all())
     True
     """
+    needs_tensor("trunc_normal_", tensor, "tensor")
     low, high = _normal_cdf((a - mean) / std), _normal_cdf((b - mean) / std)
     with no_grad():
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
@@ -107,6 +111,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> nn.init.constant_(tf.empty(2), 0.5).tolist()
     [0.5, 0.5]
     """
+    needs_tensor("constant_", tensor, "tensor")
     with no_grad():
         return tensor.fill_(val)
 
@@ -176,7 +181,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 def _fans(tensor: Tensor, what: str) -> tuple[int, int]:
     """Numbers of inputs and of outputs that one unit of a layer is connected to."""
-    shape = tuple(tensor.shape)
+    shape = tuple(needs_tensor(what, tensor, "tensor").shape)
     if len(shape) < 2:
         raise ValueError(
             f"{what}: tensor is {shape}, expected at least two dimensions to tell "
@@ -240,7 +245,7 @@ def kaiming_uniform_(
     >>> bool((nn.init.kaiming_uniform_(tf.empty(3, 6)).abs() <= 1.0).all())
     True
     """
-    if 0 in tuple(tensor.shape):
+    if 0 in tuple(needs_tensor("kaiming_uniform_", tensor, "tensor").shape):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -267,7 +272,7 @@ def kaiming_normal_(
     >>> tuple(nn.init.kaiming_normal_(tf.empty(3, 6), mode="fan_out").shape)
     (3, 6)
     """
-    if 0 in tuple(tensor.shape):
+    if 0 in tuple(needs_tensor("kaiming_normal_", tensor, "tensor").shape):
         return tensor
     std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
     return normal_(tensor, 0.0, std, generator)
@@ -285,7 +290,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     >>> tf.allclose(q @ q.t(), tf.eye(2), atol=1e-5)
     True
     """
-    if len(tensor.shape) < 2:
+    if len(needs_tensor("orthogonal_", tensor, "tensor").shape) < 2:
         raise ValueError(
             f"orthogonal_: tensor is {tuple(tensor.shape)}, expected at least two dimensions"
         )
@@ -340,7 +345,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _check_dims(what: str, tensor: Tensor, wanted: tuple[int, ...]) -> None:
-    if len(tensor.shape) not in wanted:
+    if len(needs_tensor(what, tensor, "tensor").shape) not in wanted:
         raise ValueError(
             f"{what}: tensor is {tuple(tensor.shape)}, expected "
             f"{' or '.join(map(str, wanted))} dimensions"

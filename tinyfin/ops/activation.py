@@ -243,10 +243,19 @@ composite(
     dtypes="fh",
     doc="x tanh(softplus(x)).",
 )
+
+
+def celu(x, alpha):
+    """elu whose derivative is continuous at 0 for every alpha."""
+    if alpha == 0:
+        raise RuntimeError("celu: alpha is 0, expected another number")
+    return F.elu(x, alpha, 1.0, 1.0 / alpha)
+
+
 composite(
     "celu",
     "x",
-    lambda x, alpha: F.elu(x, alpha, 1.0, 1.0 / alpha),
+    celu,
     attrs=(slope("alpha", 1.0),),
     method=False,
     dtypes="fh",

@@ -23,6 +23,15 @@ def reduced(loss, reduction):
 # ---- losses of class labels
 
 
+def refuse_learned(name, w):
+    """An error, as in PyTorch, where a gradient of class weights would be left out silently."""
+    if w is not None and w.requires_grad:
+        raise RuntimeError(
+            f"{name}: weight requires grad, and class weights have no derivative; "
+            "pass weight.detach()"
+        )
+
+
 def class_dim(x):
     """The dimension of classes: the second, or the only one."""
     return 0 if x.ndim == 1 else 1
@@ -88,6 +97,12 @@ def cross_entropy_grad_formula(g, x, target, w, total, shift, log, reduction, ig
         wide(g), target, w, total, reduction, ignore_index, tuple(x.shape)
     )
     return F.log_softmax_grad(first, F.log_softmax(wide(x), dim), dim).to(x.dtype)
+
+
+def nll_loss(x, target, w, reduction, ignore_index):
+    """The loss without the sum of weights."""
+    refuse_learned("nll_loss", w)
+    return F.nll_loss_forward(x, target, w, reduction, ignore_index)[0]
 
 
 LABELS = {"target": "target", "w": "weight"}
@@ -168,9 +183,7 @@ composite(
 composite(
     "nll_loss",
     "x target w?",
-    lambda x, target, w, reduction, ignore_index: F.nll_loss_forward(
-        x, target, w, reduction, ignore_index
-    )[0],
+    nll_loss,
     attrs=(REDUCTION, IGNORE),
     dtypes="fh",
     amp="high",
@@ -253,6 +266,7 @@ def cross_entropy(x, target, w, reduction, ignore_index, label_smoothing):
         raise RuntimeError(f"cross_entropy: label_smoothing is {label_smoothing}, expected 0 to 1")
     if target.dtype.is_floating_point:
         return of_probabilities(x, target, w, reduction, label_smoothing)
+    refuse_learned("cross_entropy", w)
     if label_smoothing:
         return smoothed(x, target, w, reduction, ignore_index, label_smoothing)
     return F.cross_entropy_forward(x, target, w, reduction, ignore_index)[0]

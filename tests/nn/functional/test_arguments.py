@@ -4,7 +4,7 @@ import pytest
 from nn import examples
 
 import tinyfin as tf
-from tinyfin.nn.functional.arguments import need_tensors, sizes
+from tinyfin.nn.functional.arguments import sizes
 
 F = tf.nn.functional
 X = tf.ones(1, 1, 4, 4)
@@ -45,12 +45,6 @@ def test_bad_sizes(value, error):
 def test_tuples_of_the_wrong_kind_are_refused_by_the_rows():
     with pytest.raises(TypeError, match="stride"):
         F.conv2d(X, X, stride=(1, 1.5))
-
-
-def test_need_tensors():
-    need_tensors("f", x=X)
-    with pytest.raises(TypeError, match="f: y is a int, expected a Tensor"):
-        need_tensors("f", x=X, y=3)
 
 
 CALLS = {

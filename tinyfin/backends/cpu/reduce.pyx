@@ -378,6 +378,7 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
     s.correction = at.f[0]
     s.partial = s.means = NULL
     s.first_pass = s.failed = False
+    s.cut = 0
     s.blocks = (s.r.n + TF_BLOCK - 1) // TF_BLOCK
     if s.r.outs == 0:
         return TF_OK

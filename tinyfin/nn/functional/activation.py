@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def _apply(row: Any, inplace: bool, input: Tensor, *args: float) -> Tensor:
     if not inplace:
         return row(input, *args)
+    need_tensors(row.name, input=input)
     x = input.clone() if input.requires_grad else input  # the gradient needs what is overwritten
     return input.copy_(row(x, *args))
 

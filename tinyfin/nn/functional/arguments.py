@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tinyfin.core.tensor import Tensor
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -28,10 +26,3 @@ def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
     if len(values) != n:
         raise RuntimeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")
     return tuple(v.__index__() for v in values)
-
-
-def need_tensors(what: str, **given: Any) -> None:
-    """Raises TypeError where an argument is not a tensor."""
-    for name, x in given.items():
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{what}: {name} is a {type(x).__name__}, expected a Tensor")

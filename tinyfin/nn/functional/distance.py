@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 
 def _check(what: str, p: float) -> None:

@@ -6,9 +6,9 @@ from tinyfin.autograd.modes import no_grad
 from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones, zeros
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.nn.functional.distance import length
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 INT64 = dtype_by_name("int64")
 

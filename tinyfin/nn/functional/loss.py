@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.nn.functional.distance import pairwise_distance
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 
 def named_reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:

@@ -6,8 +6,8 @@ import math
 
 from tinyfin.autograd.modes import no_grad
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 batch_norm = F.batch_norm
 group_norm = F.group_norm

@@ -6,8 +6,8 @@ import math
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import arange
-from tinyfin.nn.functional.arguments import need_tensors
 from tinyfin.ops.row import F
+from tinyfin.shaping import need_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
