@@ -20,3 +20,26 @@ def test_generated_files_are_current(tool):
 def test_no_file_is_too_long():
     run = subprocess.run([sys.executable, str(TOOLS / "lines.py")], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_a_build_of_other_rows_is_refused():
+    """Loops are numbered in the order of the rows: a stale build would run other operations."""
+    script = (
+        "import tinyfin.ops.row as row\n"
+        "binary = row.binary\n"
+        "def other(name, expr, *args, **fields):\n"
+        "    return binary(name, expr if name != 'add' else 'a + b + 0', *args, **fields)\n"
+    )
+    stale = (
+        "import sys, types, importlib.util, pathlib\n"
+        "spec = importlib.util.find_spec('tinyfin')\n"
+        "package = types.ModuleType('tinyfin')\n"
+        "package.__path__ = spec.submodule_search_locations\n"
+        "sys.modules['tinyfin'] = package\n" + script + "row.binary = other\n"
+        "spec.loader.exec_module(package)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", stale], capture_output=True, text=True)
+    assert run.returncode and "generated from other rows" in run.stderr, run.stderr
+    whole = stale.replace("row.binary = other\n", "")
+    run = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -1,9 +1,8 @@
 """Writes the inner loops of all elementwise rows for one dtype group: gen_loops.py GROUP OUTPUT.
 
-GROUP is f32, f64, int or names (the list of loop numbers that the table of operations needs).
+GROUP is f32, f64 or int; with `hash` the output is a header with the hash of those rows.
 """
 
-import hashlib
 import pathlib
 import re
 import sys
@@ -80,9 +79,9 @@ def loop(row, dtype):
 def main(group, output):
     """Writes one generated file."""
     table = [r for r in rows.table().values() if r.expr is not None]
-    if group == "names":
-        text = "\n".join(f"{r.name}" for r in table) + "\n"
-        pathlib.Path(output).write_text(text)
+    if group == "hash":
+        number = sys.modules["tinyfin.ops.row"].hash_of_expressions()
+        pathlib.Path(output).write_text(f"#define TF_ROWS_HASH {number}u\n")
         return
     parts = [
         "/* Generated from the rows by tools/gen_loops.py. */",
@@ -101,14 +100,6 @@ def main(group, output):
         + "\n};"
     )
     pathlib.Path(output).write_text("\n\n".join(parts) + "\n")
-
-
-def fingerprint():
-    """Hash of what the loops are made from, to refuse a stale build."""
-    text = "\n".join(
-        f"{r.name}|{r.args}|{r.expr}|{r.dtypes}|{r.result}" for r in rows.table().values() if r.expr
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":

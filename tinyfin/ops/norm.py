@@ -394,6 +394,16 @@ def need_several(name, what, n, x):
         )
 
 
+def check_channels(name, x, **given):
+    """An error where an argument has not one number for each channel."""
+    for argument, v in given.items():
+        if v is not None and tuple(v.shape) != (x.shape[1],):
+            raise RuntimeError(
+                f"{name}: {argument} is {tuple(v.shape)}, expected ({x.shape[1]},) "
+                f"for input {tuple(x.shape)}"
+            )
+
+
 def running(stat, value, momentum):
     """Moves a running statistic towards a batch's; in place, without history."""
     stat = stat.detach()
@@ -413,11 +423,7 @@ def batch_norm(x, running_mean, running_var, w, b, training, momentum, eps):
         raise RuntimeError(f"batch_norm: input is {tuple(x.shape)}, expected at least 2 dimensions")
     n = count(x)
     need_several("batch_norm", "channel", n, x)
-    for name, stat in (("running_mean", running_mean), ("running_var", running_var)):
-        if stat is not None and tuple(stat.shape) != (x.shape[1],):
-            raise RuntimeError(
-                f"batch_norm: {name} is {tuple(stat.shape)}, expected ({x.shape[1]},)"
-            )
+    check_channels("batch_norm", x, running_mean=running_mean, running_var=running_var)
     y, mean, var = F.native_batch_norm(x, w, b, eps)
     if running_mean is not None:
         running(running_mean, mean, momentum)
@@ -448,6 +454,9 @@ def instance_norm(x, running_mean, running_var, w, b, use_input_stats, momentum,
         )
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, w, b, False, momentum, eps)
+    check_channels(
+        "instance_norm", x, running_mean=running_mean, running_var=running_var, weight=w, bias=b
+    )
     n, c = x.shape[0], x.shape[1]
     size = count(x) // max(n, 1)
     need_several("instance_norm", "channel and sample", size, x)
@@ -482,9 +491,7 @@ def group_norm(x, w, b, num_groups, eps):
             f"group_norm: input is {tuple(x.shape)}, num_groups is {num_groups}: "
             "expected the second size to be divisible by it"
         )
-    for name, v in (("weight", w), ("bias", b)):
-        if v is not None and tuple(v.shape) != (x.shape[1],):
-            raise RuntimeError(f"group_norm: {name} is {tuple(v.shape)}, expected ({x.shape[1]},)")
+    check_channels("group_norm", x, weight=w, bias=b)
     n = 1
     for size in x.shape[2:]:
         n *= size

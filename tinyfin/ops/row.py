@@ -153,6 +153,14 @@ EMPTY = tuple([slot for slot in Row.__slots__ if slot not in GIVEN])
 """Slots that hold None unless a row fills them."""
 
 
+def hash_of_expressions():
+    """CRC of what the elementwise loops are generated from, in order: a build of other rows differs."""
+    from binascii import crc32
+
+    parts = [(r.name, r.args, r.expr, r.dtypes, r.result) for r in TABLE.values() if r.expr]
+    return crc32(repr(parts).encode())
+
+
 def row(name, args, **fields):
     """A structured operation: `infer` names its shape rule, `family` its kernel."""
     return Row(name, args, **fields)

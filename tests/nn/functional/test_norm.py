@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nn import against, examples
+from nn import against
 
 import tinyfin as tf
 
@@ -65,7 +65,3 @@ def test_layer_and_rms_norm():
 def test_errors(call, error):
     with pytest.raises(error):
         call(tf.ones(4, 6, 5))
-
-
-def test_examples():
-    examples.run("tinyfin.nn.functional.norm")

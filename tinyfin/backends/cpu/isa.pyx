@@ -12,6 +12,13 @@ cdef extern from "isa_choice.h" nogil:
     const void *tf_isa_table(const char *name)
 
 
+cdef extern from "rows_hash.h":
+    unsigned int TF_ROWS_HASH
+
+ROWS_HASH = TF_ROWS_HASH
+"""Of the rows whose loops this build holds: ops.row.hash_of_expressions when it was made."""
+
+
 cdef const void *isa_table(const char *name) except NULL:
     cdef const void *table = tf_isa_table(name)
     if table == NULL:
