@@ -78,6 +78,7 @@ def test(sanitize, valgrind, pytest_args):
             "valgrind",
             "--error-exitcode=1",
             "--errors-for-leak-kinds=none",
+            f"--suppressions={ROOT / 'tools' / 'valgrind.supp'}",
             sys.executable,
             "-m",
             "pytest",
@@ -105,7 +106,7 @@ def gen(check):
 
 @click.command()
 def lint():
-    """ruff, cython-lint, generated files, lengths."""
+    """ruff, cython-lint, basedpyright, generated files, lengths."""
     python("tools/lint.py")
 
 

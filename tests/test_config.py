@@ -73,12 +73,15 @@ try:
     y = tf.nn.functional.conv2d(tf.ones(1, 64, 200, 200), tf.ones(64, 64, 7, 7))
     print(scratch_limit(), "ran", y.sum().item() > 0)
 except MemoryError as e:
-    print(scratch_limit(), "refused", "TINYFIN_SCRATCH_BYTES" in str(e))
-print(tf.rand(4, 4).sort(0)[0].shape)
+    print(scratch_limit(), "refused", str(e).split()[1], "TINYFIN_SCRATCH_BYTES" in str(e))
 """
-    out, _ = run(code, TINYFIN_SCRATCH_BYTES="16384")
-    assert out.startswith("16384 refused True") or out.startswith("16384 ran True")
-    assert run(code)[0].startswith(f"{1 << 30} ran True")
+    first, verb, wanted, named = run(code, TINYFIN_SCRATCH_BYTES="16384")[0].split()
+    assert (first, verb, named) == ("16384", "refused", "True") and int(wanted) > 16384
+    less = str(int(wanted) - 1)
+    assert run(code, TINYFIN_SCRATCH_BYTES=less)[0] == f"{less} refused {wanted} True"
+    assert run(code)[0] == f"{1 << 30} ran True"
+    small = "import tinyfin as tf; print(tf.rand(4, 4).sort(0)[0].shape)"
+    assert run(small, TINYFIN_SCRATCH_BYTES="16384")[0] == "tinyfin.Size([4, 4])"
 
 
 def test_check_finds_the_first_bad_operation():

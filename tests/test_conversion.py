@@ -1,5 +1,7 @@
 """Casts, copies, transfers."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -120,7 +122,7 @@ def test_scratch_and_kernel_errors_have_words():
 
     for code, kind in ((1, MemoryError), (2, IndexError), (3, ZeroDivisionError), (3, RuntimeError),
                        (4, ValueError), (5, NotImplementedError), (6, RuntimeError)):  # fmt: skip
-        e = kernel_error("exp", code, [1, 2, 3, 0])
+        e = kernel_error("exp", code, [1, 2, 1, 0], "f", [tf.int32])
         assert isinstance(e, kind) and str(e).startswith("exp: ")
 
 
@@ -132,3 +134,48 @@ def test_sum_to():
         a = np.ones((2, 3, 4))
         y = sum_to(x, shape)
         assert tuple(y.shape) == shape and y.sum().item() == a.sum()
+
+
+def test_deepcopy_keeps_memory_shared():
+    a = tf.arange(6.0)
+    whole, part, turned, again = copy.deepcopy((a, a[2:], a.view(2, 3).t(), [a]))
+    whole[2] = 99
+    assert part.tolist() == [99.0, 3.0, 4.0, 5.0] and turned.tolist() == [[0, 3], [1, 4], [99, 5]]
+    assert again[0] is whole and turned.stride() == (1, 3) and part.storage_offset() == 2
+    assert a.tolist() == list(range(6)) and part.is_leaf and part.base is None
+    tied = copy.deepcopy({"w": a.requires_grad_(), "view": a.detach()[:2]})
+    assert tied["w"].requires_grad and not tied["view"].requires_grad
+    with tf.no_grad():
+        tied["w"].fill_(7)
+    assert tied["view"].tolist() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.ones(1).expand(3, 2),
+        lambda: tf.zeros(0, 3),
+        lambda: tf.tensor(3.0),
+        lambda: tf.from_numpy(np.arange(12.0).reshape(3, 4)[::-1, ::2]),
+        lambda: tf.arange(8, dtype=tf.int16)[5:1].reshape(0),
+        lambda: tf.arange(24).view(2, 3, 4).permute(2, 0, 1)[1:],
+        lambda: tf.empty(0)[0:],
+    ],
+)
+def test_deepcopy_of_every_layout(make):
+    x = make()
+    y = copy.deepcopy(x)
+    assert (y.tolist(), y.stride(), y.dtype) == (x.tolist(), x.stride(), x.dtype)
+    assert not x.numel() or y.data_ptr() != x.data_ptr()
+
+
+def test_deepcopy_on_a_device_and_inside_vmap():
+    assert copy.deepcopy(tf.ones(4, device="null")[2:]).shape == (2,)
+    y = tf.func.vmap(lambda v: copy.deepcopy(v) * 2)(tf.arange(6.0).view(3, 2))
+    assert y.tolist() == [[0, 2], [4, 6], [8, 10]]
+
+
+def test_out_of_none_is_no_out():
+    a, b = tf.ones(2), tf.arange(2.0)
+    assert tf.add(a, b, out=None).tolist() == [1.0, 2.0]
+    assert tf.sort(b, out=None)[1].tolist() == [0, 1]

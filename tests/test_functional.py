@@ -1,6 +1,7 @@
 """Compositions that are not rows, against PyTorch: values, gradients, errors."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -126,6 +127,18 @@ def test_result_type_and_can_cast():
             )
 
 
+def test_result_type_looks_at_dtypes_only():
+    assert tf.result_type(tf.ones(2), tf.ones(3, dtype=tf.float64)) is tf.float64
+    assert (
+        tf.result_type(tf.ones(1 << 20).expand(1 << 30, -1), tf.ones(2, dtype=tf.int64))
+        is tf.float32
+    )
+    for a, b in itertools.product([True, 2, 2.5], repeat=2):
+        assert tf.result_type(a, b).name == str(torch.result_type(a, b))[6:]
+    with pytest.raises(TypeError, match="^result_type: tensor2 is 'x' of type str"):
+        tf.result_type(tf.ones(1), "x")
+
+
 GRADS = [
     lambda t, x: x.clamp(-1, 1), lambda t, x: x.clamp(min=-0.5), lambda t, x: x.lerp(x[0], 0.3), lambda t, x: x.max(1)[0],
     lambda t, x: x.min(), lambda t, x: x.max(), lambda t, x: t.addcmul(x, x, x[0], value=2), lambda t, x: t.var_mean(x, 1)[0],
@@ -191,3 +204,40 @@ def test_named_results():
         r.other  # noqa: B018
     low, high = tf.arange(4.0).aminmax()
     assert (low.item(), high.item()) == (0, 3) and tf.arange(4.0).aminmax().max.item() == 3
+
+
+def test_derivatives_of_lgamma_to_any_order():
+    """Each equals PyTorch's; its trigamma is good to nine digits only."""
+
+    def orders(m):
+        x = m.tensor([0.3, -1.3, 4.0, -0.01, 30.0], dtype=m.float64, requires_grad=True)
+        y, found = m.lgamma(x), []
+        for _ in range(5):
+            (y,) = m.autograd.grad(y.sum(), x, create_graph=True)
+            found.append(y.tolist())
+        return found
+
+    np.testing.assert_allclose(orders(tf), orders(torch), rtol=1e-9)
+    x = tf.rand(7, dtype=tf.float64, generator=tf.Generator().manual_seed(3)) * 9 - 4
+    x.requires_grad_()
+    (slope,) = tf.autograd.grad(tf.polygamma(4, x).sum(), x)
+    np.testing.assert_allclose(slope.numpy(), tf.polygamma(5, x.detach()).numpy(), rtol=1e-13)
+
+
+def test_polygamma_of_special_values():
+    x = [0.0, -0.0, -1.0, -7.0, -1e300, 1e-300, math.inf]
+    assert tf.polygamma(2, tf.tensor(x, dtype=tf.float64)).tolist() == [-math.inf] * 6 + [0.0]
+    assert tf.polygamma(3, tf.tensor(x, dtype=tf.float64)).tolist() == [math.inf] * 6 + [0.0]
+    assert (
+        tf.tensor([1, 2]).polygamma(1).dtype is tf.float32
+        and tf.ones(1).half().polygamma(1).dtype is tf.float16
+    )
+    assert math.isnan(tf.polygamma(1, tf.tensor(NAN)).item())
+    assert tf.polygamma(170, tf.ones(1)).dtype is tf.float32
+    for n in (-1, 171, 1 << 40):
+        with pytest.raises(RuntimeError, match=f"^polygamma: n is {n}, expected 0 to 170"):
+            tf.polygamma(n, tf.ones(1))
+    with pytest.raises(TypeError, match="^polygamma: n is 1.5 of type float, expected an integer"):
+        tf.polygamma(1.5, tf.ones(1))
+    with pytest.raises(TypeError, match="^polygamma: input"):
+        tf.polygamma(1, 2.0)

@@ -24,6 +24,7 @@ ALLOWED = {
     "_weakref",
     "_weakrefset",
     "abc",
+    "binascii",
     "bisect",
     "collections",
     "contextlib",

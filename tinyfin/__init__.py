@@ -56,10 +56,9 @@ from tinyfin.core.dtype import (
     all_dtypes as _all_dtypes,
     get_default_dtype,
     promote_types,
-    set_default_dtype as _set_default,
+    set_default_dtype,
 )
 from tinyfin.core.exchange import from_dlpack
-from tinyfin.core.infer import set_default_float as _set_default_float
 from tinyfin.core.size import Size
 from tinyfin.core.storage import (
     empty_cache,
@@ -116,16 +115,10 @@ for _name, _value in list(globals().items()):
         _table.offer_missing(_name, _value)
 for _value in _functional.RULE_HELPERS:
     _table.offer(_value.__name__, _value)
-float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
 _LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd"}
 _FROM = {"save": "io", "load": "io"}
-
-
-def set_default_dtype(d):
-    """Sets the floating-point dtype of new tensors made from Python numbers."""
-    _set_default(d)
-    _set_default_float(d.id)
 
 
 def synchronize():

@@ -1,14 +1,26 @@
 """Casts, copies and transfers, and the functions that the core calls back."""
 
+from __future__ import annotations
+
 from tinyfin.backends.base import place
 from tinyfin.backends.transfer import transfer
 from tinyfin.core import exchange, tensor
 from tinyfin.core.device import Device
-from tinyfin.core.dtype import DType
-from tinyfin.creation import as_dtype, from_array, make
-from tinyfin.ops.row import F
+from tinyfin.core.dtype import DType, as_dtype
+from tinyfin.creation import from_array, make
+from tinyfin.ops.row import CHECKED, F
 from tinyfin.ops.table import offer
 from tinyfin.shaping import needs_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, SupportsFloat
+
+    from numpy.typing import NDArray
+
+    from tinyfin.core.device import DeviceLike
+    from tinyfin.core.dtype import DTypeLike
 
 Tensor = tensor.Tensor
 
@@ -24,6 +36,19 @@ class DivisionByZero(RuntimeError, ZeroDivisionError):
     """An integer divided by 0: PyTorch's RuntimeError, and Python's own."""
 
 
+class OutOfDomain(ValueError, RuntimeError):
+    """A value that a kernel refuses: ValueError as Python has it, RuntimeError as PyTorch has it."""
+
+
+def out_of_domain(op, detail):
+    """detail: which argument of CHECKED, the bits of the value as a double, which domain."""
+    from struct import pack, unpack
+
+    value = unpack("d", pack("q", detail[1]))[0]
+    domain = ("all elements between 0 and 1", "no NaN")[detail[2]]
+    return OutOfDomain(f"{op}: {CHECKED[detail[0]]} has an element {value}, expected {domain}")
+
+
 KERNEL_ERRORS = {
     1: lambda op, d: MemoryError(
         f"{op}: {d[0]} bytes of scratch memory were refused; raise TINYFIN_SCRATCH_BYTES"
@@ -32,20 +57,23 @@ KERNEL_ERRORS = {
         f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"
     ),
     3: lambda op, d: DivisionByZero(f"{op}: integer division by zero"),
-    4: lambda op, d: ValueError(f"{op}: value {d[1]} of argument {d[0]} is outside its domain"),
-    5: lambda op, d: NotImplementedError(f"{op}: no kernel for this dtype or layout"),
+    4: out_of_domain,
     6: lambda op, d: RuntimeError(
         f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"
     ),
 }
 
 
-def kernel_error(op, code, detail):
-    """The exception for a kernel's error code."""
+def kernel_error(op, code, detail, kinds, dtypes):
+    """The exception for a kernel's error code; kinds: what the row takes, dtypes: what came."""
+    if code == 5:
+        from tinyfin.core.errors import unsupported
+
+        return NotImplementedError(unsupported(op, kinds, dtypes))
     return KERNEL_ERRORS[code](op, detail)
 
 
-def sum_to(x, shape):
+def sum_to(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Sums x over the axes along which `shape` was broadcast to x's shape."""
     shape = tuple(shape)
     lead = x.ndim - len(shape)
@@ -107,7 +135,10 @@ def inplace_formula(op, x, result):
 
 
 def into(op, result, out):
-    """out=: writes a result into a tensor that is there, or into one without elements yet."""
+    """out=: writes a result into a tensor that is there, or into one without elements yet; None is
+    no out."""
+    if out is None:
+        return result
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{op}: out is {out!r}, expected {len(result)} Tensors")
@@ -138,7 +169,7 @@ def construct(self, args):
     self.data = source
 
 
-def default_dtype():
+def default_dtype() -> DType:
     """The default floating-point dtype."""
     from tinyfin.core.dtype import get_default_dtype
 
@@ -170,7 +201,11 @@ def signature_of(op):
 
 
 def reduce_tensor(t):
-    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself, with its attributes."""
+    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself, with its attributes.
+
+    Each tensor's own elements are written, so that a slice does not carry its whole storage; views
+    that shared memory come back apart.
+    """
     host = t.detach().cpu().contiguous()
     made = rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
     state = getattr(t, "__dict__", None)
@@ -196,7 +231,15 @@ def shallow_copy(self):
 # ---- casts and copies
 
 
-def to(self, *args, dtype=None, device=None, copy=False, non_blocking=False, memory_format=None):
+def to(
+    self: Tensor,
+    *args: DTypeLike | DeviceLike | Tensor | None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """The tensor in another dtype or on another device; itself where nothing changes.
 
     >>> import tinyfin
@@ -255,27 +298,27 @@ CASTS = {
 }
 
 
-def cpu(self):
+def cpu(self: Tensor) -> Tensor:
     """The tensor on the CPU."""
     return self if self.device.slot == 0 else transfer(self, 0, 0)
 
 
-def contiguous(self):
+def contiguous(self: Tensor) -> Tensor:
     """The tensor itself where its elements lie row by row, else a copy."""
     return self if self.is_contiguous() else F.contiguous_copy(self)
 
 
-def clone(input, *, memory_format=None):
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with its own memory; gradients flow through."""
     return F.contiguous_copy(input)
 
 
-def numpy(self, *, force=False):
+def numpy(self: Tensor, *, force: bool = False) -> NDArray[Any]:
     """A NumPy array over the same memory; with `force` detached, copied to the CPU first."""
     return exchange.to_numpy(self.detach().cpu() if force else self)
 
 
-def as_array(self, dtype=None, copy=None):
+def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
     """What numpy.asarray asks for where the buffer protocol does not do."""
     a = exchange.to_numpy(self)
     if dtype is not None and a.dtype != dtype:
@@ -285,19 +328,19 @@ def as_array(self, dtype=None, copy=None):
     return a.copy() if copy else a
 
 
-def type_as(self, other):
+def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another."""
     needs_tensor("type_as", self, "self")
     needs_tensor("type_as", other, "other")
     return to(self, other.dtype)
 
 
-def copy_(self, src, non_blocking=False):
+def copy_(self: Tensor, src: Tensor | SupportsFloat, non_blocking: bool = False) -> Tensor:
     """Writes the elements of src, which broadcasts and is cast, into this tensor."""
     return tensor.assign(self, src)
 
 
-def fill_(self, value):
+def fill_(self: Tensor, value: Tensor | SupportsFloat) -> Tensor:
     """Writes one value everywhere."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
@@ -306,30 +349,46 @@ def fill_(self, value):
     return tensor.assign(self, value, "fill_")
 
 
-def fill(input, value):
+def fill(input: Tensor, value: Tensor | SupportsFloat) -> Tensor:
     """A tensor of the same shape and dtype with one value everywhere; the gradient flows to the value."""
     return fill_(F.contiguous_copy(needs_tensor("fill", input)), value)
 
 
-def detach(input):
+def detach(input: Tensor) -> Tensor:
     """A view of the same elements without history."""
     return needs_tensor("detach", input).detach()
 
 
-def zero_(self):
+def zero_(self: Tensor) -> Tensor:
     """Writes zeros everywhere."""
     return tensor.assign(self, 0, "zero_")
 
 
-def deepcopy(self, memo):
-    """A copy for copy.deepcopy: leaves only, shared tensors stay shared."""
+def copied_window(x: Tensor, memo: dict[int, Any]) -> Tensor:
+    """The same window on a copy of the storage, which all windows copied with this memo share."""
+    if x.extra_ is not None and ("batch" in x.extra_ or "dual" in x.extra_):
+        return F.contiguous_copy(x)  # what a transformation wraps has values beyond its storage
+    # under the storage's id, as deepcopy keeps what it copied; the storage beside it keeps the id taken
+    storage = tensor.storage_of(x)
+    copies = memo.setdefault(id(storage), (storage, {}))[1]
+    if x.dtype not in copies:
+        whole = F.as_strided_view.run_with(
+            (x,), ((x.storage_elements(),), (1,), 0, x.stride(), x.storage_offset())
+        )
+        copies[x.dtype] = F.contiguous_copy(whole)
+    window = (tuple(x.shape), x.stride(), x.storage_offset(), (1,), 0)
+    return F.as_strided_view.run_with((copies[x.dtype],), window).detach()
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy for copy.deepcopy: leaves only; shared tensors and shared memory stay shared."""
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
             "deepcopy: only leaves can be copied (made by the user, not by operations); detach() first"
         )
-    t = F.contiguous_copy(self.detach())
+    t = copied_window(self.detach(), memo)
     if type(self) is not Tensor:
         t = Tensor._make_subclass(type(self), t, self.requires_grad)
     elif self.requires_grad:

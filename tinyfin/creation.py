@@ -1,10 +1,33 @@
 """Tensors made from nothing, from Python numbers and from other libraries' arrays."""
 
+from __future__ import annotations
+
 from tinyfin.backends.base import place
 from tinyfin.core import dtype as dt
 from tinyfin.core import exchange, tensor
 from tinyfin.ops.table import offer
 from tinyfin.shaping import needs_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol, SupportsFloat, SupportsIndex
+
+    from tinyfin.core.device import DeviceLike
+    from tinyfin.core.dtype import DType, DTypeLike
+
+    class Like(Protocol):
+        """A creation function that takes shape, dtype and device from a tensor."""
+
+        def __call__(
+            self,
+            input: tensor.Tensor,
+            *,
+            dtype: DTypeLike | None = None,
+            device: DeviceLike | None = None,
+            requires_grad: bool = False,
+        ) -> tensor.Tensor: ...
+
 
 Tensor = tensor.Tensor
 
@@ -12,7 +35,7 @@ Tensor = tensor.Tensor
 LARGEST = (1 << 63) - 1
 
 
-def sizes_of(name, args):
+def sizes_of(name: str, args: Sequence[Any]) -> tuple[int, ...]:
     """A shape given as separate integers or as one sequence."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = args[0]
@@ -27,27 +50,23 @@ def sizes_of(name, args):
     return tuple(shape)
 
 
-def make(name, shape, dtype, device, requires_grad=False):
+def make(
+    name: str,
+    shape: Sequence[int],
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    requires_grad: bool = False,
+) -> Tensor:
     """An uninitialised tensor of a checked shape."""
-    dtype = dt.get_default_dtype() if dtype is None else as_dtype(name, dtype)
+    dtype = dt.get_default_dtype() if dtype is None else dt.as_dtype(name, dtype)
     out = tensor.empty_tensor(shape, dtype, *place(device), name)
     return out.requires_grad_() if requires_grad else out
-
-
-def as_dtype(name, value):
-    """A dtype object from a dtype or Python's float, int, bool."""
-    if isinstance(value, dt.DType):
-        return value
-    known = {float: dt.get_default_dtype(), int: INT64, bool: BOOL}
-    if value in known:
-        return known[value]
-    raise TypeError(f"{name}: dtype is {value!r}, expected a tinyfin dtype such as tinyfin.float32")
 
 
 INT64, BOOL = dt.all_dtypes()["int64"], dt.all_dtypes()["bool"]
 
 
-def fill(out, value, name):
+def fill(out: Tensor, value: float, name: str) -> Tensor:
     """Writes one number everywhere, without history."""
     old = tensor.set_mode(0, 1)
     try:
@@ -57,13 +76,25 @@ def fill(out, value, name):
     return out
 
 
-def filled(name, shape, value, dtype, device, requires_grad):
+def filled(
+    name: str,
+    shape: Sequence[int],
+    value: float,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    requires_grad: bool,
+) -> Tensor:
     """A tensor of one value."""
     out = fill(make(name, shape, dtype, device), value, name)
     return out.requires_grad_() if requires_grad else out
 
 
-def empty(*size, dtype=None, device=None, requires_grad=False):
+def empty(
+    *size: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor with whatever bytes were there.
 
     >>> import tinyfin
@@ -73,7 +104,12 @@ def empty(*size, dtype=None, device=None, requires_grad=False):
     return make("empty", sizes_of("empty", size), dtype, device, requires_grad)
 
 
-def zeros(*size, dtype=None, device=None, requires_grad=False):
+def zeros(
+    *size: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of zeros.
 
     >>> import tinyfin
@@ -83,7 +119,12 @@ def zeros(*size, dtype=None, device=None, requires_grad=False):
     return filled("zeros", sizes_of("zeros", size), 0, dtype, device, requires_grad)
 
 
-def ones(*size, dtype=None, device=None, requires_grad=False):
+def ones(
+    *size: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of ones.
 
     >>> import tinyfin
@@ -93,14 +134,21 @@ def ones(*size, dtype=None, device=None, requires_grad=False):
     return filled("ones", sizes_of("ones", size), 1, dtype, device, requires_grad)
 
 
-def dtype_of_number(value):
+def dtype_of_number(value: float) -> DType:
     """The dtype that a Python number brings."""
     if isinstance(value, bool):
         return BOOL
     return INT64 if isinstance(value, int) else dt.get_default_dtype()
 
 
-def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
+def full(
+    size: SupportsIndex | Sequence[SupportsIndex],
+    fill_value: float | Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of one value; the dtype follows the value where not given.
 
     >>> import tinyfin
@@ -118,10 +166,16 @@ def full(size, fill_value, *, dtype=None, device=None, requires_grad=False):
     )
 
 
-def like(name, value):
+def like(name: str, value: float | None) -> Like:
     """A creation function that takes shape, dtype and device from a tensor."""
 
-    def function(input, *, dtype=None, device=None, requires_grad=False):
+    def function(
+        input: Tensor,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
         needs_tensor(name, input)
         out = make(name, input.shape, dtype or input.dtype, device or input.device)
         if value is not None:
@@ -144,7 +198,14 @@ empty_like, zeros_like, ones_like = (
 )
 
 
-def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False):
+def full_like(
+    input: Tensor,
+    fill_value: float,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of one value, with the shape, dtype and device of `input` where not given."""
     needs_tensor("full_like", input)
     out = alike(
@@ -161,7 +222,15 @@ def full_like(input, fill_value, *, dtype=None, device=None, requires_grad=False
     return out.requires_grad_() if requires_grad else out
 
 
-def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
+def arange(
+    start: float | Tensor,
+    end: float | Tensor | None = None,
+    step: float | Tensor = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """start, start + step, ... below end.
 
     >>> import tinyfin
@@ -173,19 +242,26 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad=Fa
     count, whole = steps_between(start, end, step)
     if dtype is None:
         dtype = INT64 if whole else dt.get_default_dtype()
-    dtype = as_dtype("arange", dtype)
+    dtype = dt.as_dtype("arange", dtype)
     if whole and not dtype.is_floating_point:
-        values = exchange.arange_int(count, start, step)
+        # whole: both are integers
+        values = exchange.arange_int(count, start, step)  # pyright: ignore[reportArgumentType]
     else:
         values = exchange.arange_float(count, float(start), float(step))
     out = move(values.to(dtype), device)
     return out.requires_grad_() if requires_grad else out
 
 
-def maker_like(name, value):
+def maker_like(name: str, value: float | None) -> Callable[..., Tensor]:
     """x.new_zeros(size) and its kin: of x's dtype and device where not given."""
 
-    def method(self, *size, dtype=None, device=None, requires_grad=False):
+    def method(
+        self: Tensor,
+        *size: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
         out = make(name, sizes_of(name, size), dtype or self.dtype, device or self.device)
         if value is not None:
             fill(out, value, name)
@@ -197,7 +273,15 @@ def maker_like(name, value):
     return method
 
 
-def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+def new_full(
+    self: Tensor,
+    size: SupportsIndex | Sequence[SupportsIndex],
+    fill_value: float,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of one value, of this one's dtype and device where not given."""
     shape = sizes_of("new_full", (size,))
     return filled(
@@ -205,14 +289,21 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
     )
 
 
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """tinyfin.tensor(data) of this one's dtype and device where not given."""
     return tensor_(
         data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
 
 
-def steps_between(start, end, step):
+def steps_between(start: Any, end: Any, step: Any) -> tuple[int, bool]:
     """(how many numbers a range has, whether they are whole), or an error that says why it has none."""
     given = f"start {start!r}, end {end!r} and step {step!r}"
     for v in (start, end, step):
@@ -236,7 +327,15 @@ def steps_between(start, end, step):
     return int(-(-count // 1)), False
 
 
-def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
+def linspace(
+    start: SupportsFloat,
+    end: SupportsFloat,
+    steps: SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`steps` numbers from start to end, both included.
 
     >>> import tinyfin
@@ -250,7 +349,14 @@ def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False)
     return out.requires_grad_() if requires_grad else out
 
 
-def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Ones on the diagonal, zeros elsewhere.
 
     >>> import tinyfin
@@ -263,13 +369,19 @@ def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
     return out.requires_grad_() if requires_grad else out
 
 
-def move(t, device):
+def move(t: Tensor, device: DeviceLike | None) -> Tensor:
     """The tensor on `device`, or on the default one."""
     slot, index = place(device)
     return t if (slot, index) == (0, 0) else t.to(str(exchange.device_of(slot, index)))
 
 
-def tensor_(data, *, dtype=None, device=None, requires_grad=False):
+def tensor_(
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor that copies numbers, nested sequences, arrays or tensors.
 
     Args:
@@ -279,7 +391,7 @@ def tensor_(data, *, dtype=None, device=None, requires_grad=False):
     >>> tinyfin.tensor([[1, 2], [3, 4]]).shape
     tinyfin.Size([2, 2])
     """
-    wanted = None if dtype is None else as_dtype("tensor", dtype)
+    wanted = None if dtype is None else dt.as_dtype("tensor", dtype)
     if isinstance(data, Tensor):
         out = data.detach().clone()
     elif hasattr(data, "__array_interface__"):
@@ -294,7 +406,7 @@ def tensor_(data, *, dtype=None, device=None, requires_grad=False):
     return out.requires_grad_() if requires_grad else out
 
 
-def from_array(a):
+def from_array(a: Any) -> Tensor:
     """A tensor over an array's memory, or over a copy where its memory cannot be shared."""
     try:
         return exchange.from_buffer(a, "tensor")
@@ -302,7 +414,9 @@ def from_array(a):
         return exchange.from_buffer(a.copy(), "tensor")
 
 
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(
+    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """A tensor over the same memory where that is possible, else a copy."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device) if dtype or device else data
@@ -312,7 +426,7 @@ def as_tensor(data, dtype=None, device=None):
     return tensor_(data, dtype=dtype, device=device)
 
 
-def from_numpy(array):
+def from_numpy(array: Any) -> Tensor:
     """A tensor over a NumPy array's memory; on devices other than the CPU a copy.
 
     >>> import numpy, tinyfin
@@ -325,13 +439,15 @@ def from_numpy(array):
     return move(exchange.from_buffer(array), None)
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
     """A one-dimensional tensor over an object's memory."""
-    out = exchange.from_raw(buffer, as_dtype("frombuffer", dtype), count, offset)
+    out = exchange.from_raw(buffer, dt.as_dtype("frombuffer", dtype), count, offset)
     return out.requires_grad_() if requires_grad else out
 
 
-def alike(out, g):
+def alike(out: Tensor, g: Tensor) -> Tensor:
     """A new tensor, batched where g is: what is written into it later may differ within the batch."""
     if g.extra_ is None or not ("batch" in g.extra_ or "dual" in g.extra_):
         return out
@@ -340,12 +456,12 @@ def alike(out, g):
     return spread(out, g)
 
 
-def zeros_of(shape, g):
+def zeros_of(shape: Sequence[int], g: Tensor) -> Tensor:
     """Zeros of a shape, with the dtype and device of g."""
     return alike(zeros(shape, dtype=g.dtype, device=g.device), g)
 
 
-def full_of(shape, value, g):
+def full_of(shape: Sequence[int], value: float, g: Tensor) -> Tensor:
     """One value in a shape, with the dtype and device of g."""
     return alike(filled("full", shape, value, g.dtype, g.device, False), g)
 

@@ -46,9 +46,9 @@ __all__ = [
 
 def functional_call(
     module: Any,
-    parameter_and_buffer_dicts: dict | Sequence[dict],
+    parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
     args: Any = None,
-    kwargs: dict | None = None,
+    kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
@@ -149,7 +149,9 @@ def tied(places: dict, given: dict) -> dict:
     }
 
 
-def stack_module_state(models: Sequence) -> tuple[dict, dict]:
+def stack_module_state(
+    models: Sequence[Any],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """(parameters, buffers) of several models of one build, stacked along a new first axis, for
     vmap.
 

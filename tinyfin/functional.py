@@ -1,18 +1,32 @@
 """Compositions users expect that are not rows: arithmetic in other forms, comparisons, extremes."""
 
+from __future__ import annotations
+
 from tinyfin.core import tensor
-from tinyfin.core.dtype import DType
+from tinyfin.core.dtype import DType, all_dtypes, get_default_dtype
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors, needs_tensor, wrap
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, SupportsFloat
+
+    from tinyfin.core.dtype import DTypeLike
+
 Tensor = tensor.Tensor
 INF = float("inf")
+DOUBLE = all_dtypes()["float64"]
 
 
 # ---- arithmetic in other forms
 
 
-def clamp(input, min=None, max=None):
+def clamp(
+    input: Tensor,
+    min: Tensor | SupportsFloat | None = None,
+    max: Tensor | SupportsFloat | None = None,
+) -> Tensor:
     """Limited to a range; bounds are numbers or tensors, NaN passes.
 
     >>> import tinyfin
@@ -25,7 +39,11 @@ def clamp(input, min=None, max=None):
     return out if max is None else F.clamp_max(out, max)
 
 
-def clamp_(self, min=None, max=None):
+def clamp_(
+    self: Tensor,
+    min: Tensor | SupportsFloat | None = None,
+    max: Tensor | SupportsFloat | None = None,
+) -> Tensor:
     """Limits to a range in place."""
     if min is None and max is None:
         raise RuntimeError("clamp_: at least one of min and max must be given")
@@ -34,7 +52,7 @@ def clamp_(self, min=None, max=None):
     return self if max is None else F.clamp_max_(self, max)
 
 
-def round(input, *, decimals=0):
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, halves to even; or the nearest multiple of a power of ten."""
     if decimals == 0:
         return F.round_even(input)
@@ -44,7 +62,7 @@ def round(input, *, decimals=0):
     )
 
 
-def div_rounded(a, b, rounding_mode):
+def div_rounded(a: Any, b: Any, rounding_mode: str | None) -> Tensor:
     """div with rounding_mode."""
     if rounding_mode is None:
         return F.div(a, b)
@@ -57,7 +75,7 @@ def div_rounded(a, b, rounding_mode):
     )
 
 
-def add_tangents(*terms):
+def add_tangents(*terms: Tensor | None) -> Tensor | None:
     """The sum of the terms that are there."""
     total = None
     for term in terms:
@@ -74,24 +92,24 @@ def logaddexp_formula(a, b):
     return F.where(same, high, F.maximum(a, b) + F.log1p(F.exp(gap)))
 
 
-def lerp(input, end, weight):
+def lerp(input: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """input + weight (end - input)."""
     return input + weight * (end - input)
 
 
-def addcmul(input, tensor1, tensor2, *, value=1):
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value tensor1 tensor2."""
     need_tensors("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     return input + value * (tensor1 * tensor2)
 
 
-def addcdiv(input, tensor1, tensor2, *, value=1):
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value tensor1 / tensor2."""
     need_tensors("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     return input + value * (tensor1 / tensor2)
 
 
-def rsub(input, other):
+def rsub(input: Tensor, other: Tensor | float) -> Tensor:
     """other - input."""
     return other - input
 
@@ -103,7 +121,7 @@ def softplus_formula(x, beta, threshold):
     return F.where(scaled > threshold, x, soft if beta == 1 else soft / beta)
 
 
-def where(self, condition, other):
+def where(self: Tensor, condition: Tensor, other: Tensor | SupportsFloat) -> Tensor:
     """Elements of this tensor where the condition holds, of `other` elsewhere."""
     return F.where(condition, self, other)
 
@@ -141,15 +159,77 @@ def silu_bend(b):
     return s * (1 - s) * (2 + b * (1 - 2 * s))
 
 
-def refuse_digamma_gradient():
-    """digamma's derivative is not built."""
-    raise NotImplementedError("digamma: its derivative (polygamma) is not built yet")
+# ---- polygamma
+
+REMAINDER = (
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+)
+"""B(2 j) / (2 j)! with Bernoulli's numbers B: the coefficients of the Euler-Maclaurin series."""
+
+
+def hurwitz(s: int, q: Tensor) -> Tensor:
+    """The sum over k >= 0 of (q + k)^-s, for q >= 0: ten terms, then a series for the others."""
+    total = F.pow(q, -s)
+    for k in range(1, 10):
+        total = total + F.pow(q + k, -s)
+    inverse = F.reciprocal(q + 10)
+    square = inverse * inverse
+    factors, rising = [], float(s)
+    for j, number in enumerate(REMAINDER):
+        factors.append(number * rising)
+        rising *= (s + 2 * j + 1) * (s + 2 * j + 2)
+    series = square * factors[-1]
+    for factor in factors[-2::-1]:
+        series = square * (series + factor)
+    return total + F.pow(inverse, s - 1) * (series + inverse * 0.5 + 1 / (s - 1))
+
+
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """Derivative number n of digamma, computed in double precision; itself differentiable.
+
+    >>> import tinyfin
+    >>> f"{tinyfin.polygamma(1, tinyfin.tensor(1.0)).item():.4f}"
+    '1.6449'
+    """
+    needs_tensor("polygamma", input)
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"polygamma: n is {n!r} of type {type(n).__name__}, expected an integer")
+    n = n.__index__()
+    if not 0 <= n <= 170:  # a double holds no greater factorial
+        raise RuntimeError(f"polygamma: n is {n}, expected 0 to 170")
+    if n == 0:
+        return F.digamma(input)
+    from math import factorial
+
+    dtype = input.dtype if input.is_floating_point() else get_default_dtype()
+    x, s = F.cast(input, DOUBLE), n + 1
+    # below 0 the terms from x to 0 come from the other side: each difference is exact there
+    below, floor = x < 0, F.floor(x)
+    total = hurwitz(s, F.where(below, x - floor, x + 0.0))
+    low = F.where(below & (x != floor), x, -0.5)
+    other = hurwitz(s, F.floor(low) + 1 - low) - hurwitz(s, 1 - low)
+    total = total + F.where(low == x, other if s % 2 == 0 else -other, 0.0)
+    return F.cast(total * (float(factorial(n)) * (1 if n % 2 else -1)), dtype)
+
+
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """Derivative number n of digamma."""
+    return polygamma(n, self)
 
 
 # ---- comparison
 
 
-def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """|input - other| <= atol + rtol |other|, element by element."""
     close = F.logical_or(
         F.eq(input, other),
@@ -160,19 +240,21 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     )
 
 
-def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close."""
     return bool(F.all(isclose(input, other, rtol, atol, equal_nan)))
 
 
-def equal(input, other):
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are equal."""
     needs_tensor("equal", input)
     needs_tensor("equal", other, "other")
     return tuple(input.shape) == tuple(other.shape) and bool(F.all(F.eq(input, other)))
 
 
-def masked_select(input, mask):
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask holds, in one axis; both broadcast.
 
     >>> import tinyfin
@@ -186,7 +268,7 @@ def masked_select(input, mask):
     return input.expand(shape)[mask.expand(shape)]
 
 
-def isin(elements, test_elements, *, invert=False):
+def isin(elements: Tensor, test_elements: Tensor, *, invert: bool = False) -> Tensor:
     """Whether elements are among the test elements."""
     needs_tensor("isin", elements, "elements")
     needs_tensor("isin", test_elements, "test_elements")
@@ -197,7 +279,7 @@ def isin(elements, test_elements, *, invert=False):
 # ---- extremes
 
 
-def extreme(name, whole, pick, pair):
+def extreme(name: str, whole: str, pick: str, pair: str) -> Callable[..., Any]:
     """max and min in PyTorch's three forms."""
 
     def function(input, dim=None, keepdim=False, *, other=None):
@@ -228,42 +310,62 @@ def extreme(name, whole, pick, pair):
     return function
 
 
-class Pair(tuple):
+class Pair(tuple[Tensor, Tensor]):
     """Results that can be taken by name, as PyTorch's return types."""
 
-    def __new__(cls, items, names):
+    names: tuple[str, str]
+
+    def __new__(cls, items: tuple[Tensor, Tensor], names: tuple[str, str]) -> Pair:
         self = tuple.__new__(cls, items)
         self.names = names
         return self
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Tensor:
         names = self.__dict__.get("names", ())
         if name in names:
             return self[names.index(name)]
         raise AttributeError(f"no result named '{name}'; have {', '.join(names)}")
 
 
-def aminmax(input, *, dim=None, keepdim=False):
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """Smallest and largest elements."""
     return Pair((F.amin(input, dim, keepdim), F.amax(input, dim, keepdim)), ("min", "max"))
 
 
-def var_mean(input, dim=None, *, correction=1, keepdim=False):
+def var_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
     """Variance and mean."""
     return F.var(input, dim, correction=correction, keepdim=keepdim), F.mean(input, dim, keepdim)
 
 
-def std_mean(input, dim=None, *, correction=1, keepdim=False):
+def std_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean."""
     return F.std(input, dim, correction=correction, keepdim=keepdim), F.mean(input, dim, keepdim)
 
 
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
+def nansum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Sum with NaN counted as zero."""
     return F.sum(F.where(F.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
-def diff(input, n=1, dim=-1):
+def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """Differences of neighbours, n times."""
     needs_tensor("diff", input)
     if n < 0 or input.ndim == 0:
@@ -278,7 +380,9 @@ def diff(input, n=1, dim=-1):
     return input
 
 
-def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """NaN and infinities replaced; by the dtype's largest finite numbers where not given."""
     needs_tensor("nan_to_num", input)
     largest = {
@@ -294,15 +398,15 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     return F.where(F.eq(out, -INF), -largest if neginf is None else neginf, out)
 
 
-def result_type(tensor1, tensor2):
+def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype of an arithmetic result of two tensors or numbers."""
-    return (F.mul(tensor1, tensor2) if tensor1 is not tensor2 else tensor1).dtype
+    return tensor.result_dtype(tensor1, tensor2)
 
 
-def can_cast(from_, to):
+def can_cast(from_: DType, to: DType) -> bool:
     """Whether a cast keeps the category or raises it."""
 
-    def rank(d):
+    def rank(d: DType) -> int:
         if not isinstance(d, DType):
             raise TypeError(f"can_cast: got {d!r}, expected a dtype")
         return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.name == "bool" else 1
@@ -310,10 +414,10 @@ def can_cast(from_, to):
     return rank(from_) <= rank(to)
 
 
-def inplace_of(function):
+def inplace_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """x.name_(...) from a composition: the result written back."""
 
-    def method(self, *args, **kwargs):
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return tensor.assign(self, function(self, *args, **kwargs))
 
     method.__name__ = function.__name__ + "_"
@@ -343,15 +447,17 @@ FUNCTIONS = (
     nansum,
     diff,
     nan_to_num,
+    polygamma,
     result_type,
     can_cast,
 )
 NO_METHODS = {"result_type", "can_cast", "rsub", "var_mean", "std_mean"}
 PUBLIC = {f.__name__: f for f in FUNCTIONS}
-METHODS = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
+METHODS: dict[str, Callable] = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
 METHODS.update(
     clamp_=clamp_,
     where=where,
+    polygamma=polygamma_method,
     clip=clamp,
     clip_=clamp_,
     **{f.__name__ + "_": inplace_of(f) for f in (round, lerp, addcmul, addcdiv, nan_to_num)},
@@ -387,7 +493,6 @@ RULE_HELPERS = (
     softplus_formula,
     silu_slope,
     silu_bend,
-    refuse_digamma_gradient,
 )
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)

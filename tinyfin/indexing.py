@@ -1,9 +1,18 @@
 """Advanced indexing: masks, index tensors and lists, read and written."""
 
+from __future__ import annotations
+
 from tinyfin.core import exchange, tensor
 from tinyfin.core.dtype import all_dtypes
 from tinyfin.creation import from_array
 from tinyfin.ops.row import F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tinyfin.core.device import Device
 
 Tensor = tensor.Tensor
 DTYPES = all_dtypes()
@@ -11,7 +20,7 @@ BOOL, UINT8, INT64 = DTYPES["bool"], DTYPES["uint8"], DTYPES["int64"]
 WANTED = "expected integers, slices, None, Ellipsis, lists or tensors"
 
 
-def as_index(item, device):
+def as_index(item: Any, device: Device) -> Any:
     """A list, array or tensor as an index tensor, an integer as int; what is basic stays."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
@@ -37,19 +46,19 @@ def as_index(item, device):
     return t if t.device == device else t.to(device)
 
 
-def is_mask(item):
+def is_mask(item: Any) -> bool:
     """Whether an item picks by truth values."""
     return isinstance(item, Tensor) and item.dtype in (BOOL, UINT8)
 
 
-def consumed(item):
+def consumed(item: Any) -> int:
     """How many axes of the tensor an item takes up."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if is_mask(item) else 1
 
 
-def items_of(x, key):
+def items_of(x: Tensor, key: Any) -> list[Any]:
     """The key's items, with slices in place of an ellipsis and of what is left out."""
     items = [as_index(i, x.device) for i in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(consumed, items))
@@ -63,7 +72,7 @@ def items_of(x, key):
     return items
 
 
-def prepare(x, key):
+def prepare(x: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
     """A view of x and, per view axis, its index tensor or None."""
     basic, indices, axis = [], [], 0
     for item in items_of(x, key):
@@ -81,7 +90,7 @@ def prepare(x, key):
     return x[tuple(basic)], indices
 
 
-def mask_indices(x, mask, axis):
+def mask_indices(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
     """A mask as the index tensors of its true elements."""
     if mask.ndim == 0:
         return [F.arange(1 if bool(mask) else 0, device=x.device)]
@@ -95,7 +104,7 @@ def mask_indices(x, mask, axis):
     return [places[:, i] for i in range(mask.ndim)]
 
 
-def broadcast_indices(indices):
+def broadcast_indices(indices: list[Tensor | None]) -> tuple[list[Tensor], int]:
     """The index tensors in one common shape, and the bits of the axes they index."""
     tensors = [i.to(INT64) for i in indices if i is not None]
     bits = sum(1 << k for k, i in enumerate(indices) if i is not None)
@@ -107,7 +116,7 @@ def broadcast_indices(indices):
     return [t if t.shape == shape else t.expand(shape) for t in tensors], bits
 
 
-def getitem(x, key):
+def getitem(x: Tensor, key: Any) -> Tensor:
     """x[key] for keys that hold masks, lists or tensors."""
     view, indices = prepare(x, key)
     if all(i is None for i in indices):
@@ -115,7 +124,7 @@ def getitem(x, key):
     return F.index(view, *broadcast_indices(indices))
 
 
-def setitem(x, key, value):
+def setitem(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value for keys that hold masks, lists or tensors."""
     view, indices = prepare(x, key)
     if all(i is None for i in indices):
@@ -128,7 +137,7 @@ def setitem(x, key, value):
     F.index_put_(view, value, tensors, bits, False)
 
 
-def value_for(view, value):
+def value_for(view: Tensor, value: Any) -> Tensor:
     """What is written, as a tensor of the view's dtype and device."""
     if isinstance(value, Tensor):
         return value.to(device=view.device, dtype=view.dtype)
@@ -137,21 +146,27 @@ def value_for(view, value):
     return exchange.from_sequence(value, view.dtype).to(view.device)
 
 
-def index_put(self, indices, values, accumulate=False):
+def index_put(
+    self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """A copy with values written (or added, with `accumulate`) at the indexed places."""
     view, tensors, bits = put_places(self, indices, values)
     result = F.index_put(view, values, tensors, bits, bool(accumulate))
     return result if result.shape == self.shape else result.reshape(self.shape)
 
 
-def index_put_(self, indices, values, accumulate=False):
+def index_put_(
+    self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """Writes values (or adds them, with `accumulate`) at the indexed places."""
     view, tensors, bits = put_places(self, indices, values)
     F.index_put_(view, values, tensors, bits, bool(accumulate))
     return self
 
 
-def put_places(self, indices, values):
+def put_places(
+    self: Tensor, indices: Sequence[Tensor | None], values: Tensor
+) -> tuple[Tensor, list[Tensor], int]:
     """(a view, index tensors of one shape, bits of the axes that they index) of index_put."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"index_put_: indices is {indices!r}, expected a tuple of Tensors")
@@ -164,7 +179,7 @@ def put_places(self, indices, values):
     return view, *broadcast_indices(found)
 
 
-def one_axis(index):
+def one_axis(index: Tensor) -> Tensor:
     """An index tensor that keeps its axis: a number alone would be taken out of the view."""
     if not isinstance(index, Tensor):
         raise TypeError(f"index_put_: an index is {index!r}, expected a Tensor")

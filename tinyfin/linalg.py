@@ -1,14 +1,23 @@
 """Linear algebra as compositions: einsum, norms, products."""
 
+from __future__ import annotations
+
 from tinyfin.core import tensor
 from tinyfin.ops.row import F
 from tinyfin.shaping import needs_tensor, wrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from tinyfin.core.dtype import DTypeLike
 
 Tensor = tensor.Tensor
 INF = float("inf")
 
 
-def parse_equation(equation, operands):
+def parse_equation(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
     """Index letters of each operand and of the result; an ellipsis becomes capital-free private letters."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -50,7 +59,7 @@ def parse_equation(equation, operands):
     return parsed, result
 
 
-def take_diagonals(x, letters):
+def take_diagonals(x: Tensor, letters: Sequence[str]) -> tuple[Tensor, list[str]]:
     """Repeated letters of one operand become diagonals."""
     letters = list(letters)
     for c in dict.fromkeys(letters):
@@ -64,7 +73,9 @@ def take_diagonals(x, letters):
     return x, letters
 
 
-def contract(a, la, b, lb, keep):
+def contract(
+    a: Tensor, la: list[str], b: Tensor, lb: list[str], keep: set[str]
+) -> tuple[Tensor, list[str]]:
     """Two operands to one: shared kept letters are batch axes, shared dropped ones are summed by a product."""
     sizes = {}
     for letters, x in ((la, a), (lb, b)):
@@ -80,7 +91,7 @@ def contract(a, la, b, lb, keep):
     inner = [c for c in la if c in lb and c not in keep]
     rows, cols = [c for c in la if c not in lb], [c for c in lb if c not in la]
 
-    def arrange(x, letters, *groups):
+    def arrange(x: Tensor, letters: list[str], *groups: list[str]) -> Tensor:
         x = F.permute(x, tuple(letters.index(c) for g in groups for c in g))
         return x.reshape(
             tuple(sizes[c] for c in groups[0])
@@ -92,7 +103,7 @@ def contract(a, la, b, lb, keep):
     return y.reshape(tuple(sizes[c] for c in out)), out
 
 
-def product(values):
+def product(values: Iterable[int]) -> int:
     """The product of integers."""
     n = 1
     for v in values:
@@ -100,7 +111,7 @@ def product(values):
     return n
 
 
-def sum_out(x, letters, dropped):
+def sum_out(x: Tensor, letters: list[str], dropped: list[str]) -> tuple[Tensor, list[str]]:
     """Sums over letters that nobody else needs."""
     if not dropped:
         return x, letters
@@ -109,7 +120,7 @@ def sum_out(x, letters, dropped):
     ]
 
 
-def einsum(equation, *operands):
+def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sums of products by index letters: 'ij,jk->ik'.
 
     >>> import tinyfin
@@ -119,15 +130,16 @@ def einsum(equation, *operands):
     """
     if not isinstance(equation, str):
         raise TypeError(f"einsum: equation is {equation!r}, expected a string such as 'ij,jk->ik'")
+    xs: Any = operands
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        operands = tuple(operands[0])
-    for x in operands:
+        xs = tuple(operands[0])
+    for x in xs:
         if not isinstance(x, Tensor):
             raise TypeError(
                 f"einsum: operand is {x!r} of type {type(x).__name__}, expected a Tensor"
             )
-    terms, result = parse_equation(equation, operands)
-    pairs = [take_diagonals(x, letters) for x, letters in zip(operands, terms)]
+    terms, result = parse_equation(equation, xs)
+    pairs = [take_diagonals(x, letters) for x, letters in zip(xs, terms)]
     y, letters = pairs[0]
     for k in range(1, len(pairs)):
         later = {c for _, other in pairs[k + 1 :] for c in other}
@@ -139,7 +151,14 @@ def einsum(equation, *operands):
 # ---- norms
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The ord-norm of vectors along axes, of all elements where dim is None.
 
     >>> import tinyfin
@@ -174,7 +193,13 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return F.where(flat, total, F.pow(F.where(flat, 1.0, total), 1.0 / ord))
 
 
-def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The p-norm along axes (Euclidean by default), as torch.norm."""
     order = 2 if p in ("fro", None) else p
     if isinstance(order, str):
@@ -182,7 +207,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     return vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
-def trace(input):
+def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     needs_tensor("trace", input)
     if input.ndim != 2:
@@ -190,7 +215,7 @@ def trace(input):
     return F.sum(F.diagonal(input))
 
 
-def diag(input, diagonal=0):
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix's diagonal, or the matrix with a vector on its diagonal."""
     needs_tensor("diag", input)
     if input.ndim == 2:
@@ -200,7 +225,7 @@ def diag(input, diagonal=0):
     return diag_embed(input, diagonal)
 
 
-def diag_embed(input, offset=0):
+def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     """Matrices with the last axis of `input` on a diagonal."""
     needs_tensor("diag_embed", input)
     n = input.shape[-1] + abs(offset)
@@ -209,7 +234,9 @@ def diag_embed(input, offset=0):
     )
 
 
-def tensordot(a, b, dims=2):
+def tensordot(
+    a: Tensor, b: Tensor, dims: int | Sequence[int] | Sequence[Sequence[int]] = 2
+) -> Tensor:
     """Contracts the last `dims` axes of a with the first of b, or named pairs of axes."""
     needs_tensor("tensordot", a, "a")
     needs_tensor("tensordot", b, "b")

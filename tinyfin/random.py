@@ -1,18 +1,28 @@
 """Seeds, and random tensors over the rows of Philox numbers."""
 
+from __future__ import annotations
+
 from tinyfin.core import tensor
-from tinyfin.core.dtype import all_dtypes
+from tinyfin.core.dtype import all_dtypes, as_dtype
 from tinyfin.core.generator import Generator, default_generator
-from tinyfin.creation import as_dtype, make, sizes_of
+from tinyfin.creation import make, sizes_of
 from tinyfin.ops.row import F
 from tinyfin.ops.table import offer
 from tinyfin.shaping import needs_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, SupportsIndex, overload
+
+    from tinyfin.core.device import DeviceLike
+    from tinyfin.core.dtype import DType, DTypeLike
 
 Tensor = tensor.Tensor
 INT64 = all_dtypes()["int64"]
 
 
-def draw_from(name, generator):
+def draw_from(name: str, generator: Generator | None) -> tuple[int, int]:
     """(seed, draw number) from the given generator or the default one."""
     if generator is None:
         generator = default_generator
@@ -21,13 +31,13 @@ def draw_from(name, generator):
     return generator.next_draw()
 
 
-def draw_for(name, out, generator):
+def draw_for(name: str, out: Tensor, generator: Generator | None) -> tuple[int, int]:
     """The draw for a tensor that is filled; a tensor that cannot be written uses none up."""
     tensor.check_write(out, name)
     return draw_from(name, generator)
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> Generator:
     """Seeds the default generator and returns it.
 
     >>> import tinyfin
@@ -38,33 +48,40 @@ def manual_seed(seed):
     return default_generator.manual_seed(seed)
 
 
-def seed():
+def seed() -> int:
     """Seeds the default generator from the operating system and returns the seed."""
     return default_generator.seed()
 
 
-def initial_seed():
+def initial_seed() -> int:
     """The default generator's seed."""
     return default_generator.initial_seed()
 
 
-def get_rng_state():
+def get_rng_state() -> Tensor:
     """The default generator's state, a tensor of 16 bytes."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state: Tensor) -> None:
     """Sets the default generator's state."""
     default_generator.set_state(new_state)
 
 
-def float_only(name, t):
+def float_only(name: str, t: Tensor) -> None:
     """Random real numbers need a floating-point tensor."""
     if not t.is_floating_point():
         raise RuntimeError(f"{name}: expected a floating-point tensor, got {t.dtype}")
 
 
-def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
+def uniform_(
+    self: Tensor,
+    from_: float = 0.0,
+    to: float = 1.0,
+    *,
+    generator: Generator | None = None,
+    **named: float,
+) -> Tensor:
     """Fills with numbers uniform in [from, to)."""
     low = named.pop("from", from_)
     if named:
@@ -77,7 +94,9 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
     return F.uniform_(self, low, to, *draw_for("uniform_", self, generator))
 
 
-def normal_(self, mean=0.0, std=1.0, *, generator=None):
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Fills with normal numbers (Box-Muller)."""
     float_only("normal_", self)
     if not std >= 0:
@@ -85,7 +104,9 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     return F.normal_(self, mean, std, *draw_for("normal_", self, generator))
 
 
-def bernoulli_(self, p=0.5, *, generator=None):
+def bernoulli_(
+    self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """Fills with ones with probability p, else zeros."""
     if isinstance(p, Tensor):
         return tensor.assign(self, bernoulli(p.expand(self.shape), generator=generator))
@@ -94,7 +115,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     return F.bernoulli_(self, p, *draw_for("bernoulli_", self, generator))
 
 
-def exponential_(self, lambd=1.0, *, generator=None):
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fills with exponential numbers of rate lambd."""
     float_only("exponential_", self)
     if not lambd > 0:
@@ -106,12 +127,12 @@ WHOLE = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "bool": 1, 
 """Bits of the whole numbers from 0 on that a dtype holds exactly, where not those of its size less one."""
 
 
-def end_of(dtype):
+def end_of(dtype: DType) -> int:
     """The end of the whole numbers that a dtype holds exactly; 2^63 - 1 for int64."""
     return min(1 << WHOLE.get(dtype.name, 8 * dtype.itemsize - 1), (1 << 63) - 1)
 
 
-def check_whole(name, low, high, dtype):
+def check_whole(name: str, low: int, high: int, dtype: DType) -> None:
     """Bounds of whole numbers must be in order and inside the dtype."""
     if not low < high:
         raise RuntimeError(f"{name}: low is {low} and high is {high}, expected low < high")
@@ -123,7 +144,14 @@ def check_whole(name, low, high, dtype):
         raise RuntimeError(f"{name}: low {low} to high {high} goes beyond {dtype}")
 
 
-def random_(self, from_=None, to=None, *, generator=None, **named):
+def random_(
+    self: Tensor,
+    from_: int | None = None,
+    to: int | None = None,
+    *,
+    generator: Generator | None = None,
+    **named: int,
+) -> Tensor:
     """Fills with integers of [from, to), of [0, to), or of all that the dtype holds exactly."""
     low = named.pop("from", from_)
     if named:
@@ -136,12 +164,18 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
     return F.randint_(self, low, to, *draw_for("random_", self, generator))
 
 
-def finish(out, requires_grad):
+def finish(out: Tensor, requires_grad: bool) -> Tensor:
     """requires_grad as creation functions set it."""
     return out.requires_grad_() if requires_grad else out
 
 
-def rand(*size, generator=None, dtype=None, device=None, requires_grad=False):
+def rand(
+    *size: SupportsIndex | Sequence[SupportsIndex],
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Numbers uniform in [0, 1).
 
     >>> import tinyfin
@@ -152,13 +186,26 @@ def rand(*size, generator=None, dtype=None, device=None, requires_grad=False):
     return finish(uniform_(out, generator=generator), requires_grad)
 
 
-def randn(*size, generator=None, dtype=None, device=None, requires_grad=False):
+def randn(
+    *size: SupportsIndex | Sequence[SupportsIndex],
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Normal numbers of mean 0 and variance 1."""
     out = make("randn", sizes_of("randn", size), dtype, device)
     return finish(normal_(out, generator=generator), requires_grad)
 
 
-def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
+def rand_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """Uniform numbers in the shape, dtype and device of `input`."""
     needs_tensor("rand_like", input)
     return rand(
@@ -170,7 +217,14 @@ def rand_like(input, *, dtype=None, device=None, requires_grad=False, generator=
     )
 
 
-def randn_like(input, *, dtype=None, device=None, requires_grad=False, generator=None):
+def randn_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal numbers in the shape, dtype and device of `input`."""
     needs_tensor("randn_like", input)
     return randn(
@@ -182,9 +236,52 @@ def randn_like(input, *, dtype=None, device=None, requires_grad=False, generator
     )
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def randint(
+        high: int,
+        size: Sequence[SupportsIndex],
+        /,
+        *,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor: ...
+    @overload
+    def randint(
+        low: int,
+        high: int,
+        size: Sequence[SupportsIndex],
+        *,
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor: ...
+    @overload
+    def randint(
+        low: int,
+        *,
+        size: Sequence[SupportsIndex],
+        generator: Generator | None = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor: ...
+
+
 def randint(
-    low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False
-):
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Integers of [low, high), or of [0, low) when called as randint(high, size).
 
     >>> import tinyfin
@@ -202,7 +299,13 @@ def randint(
     return finish(F.randint_(out, low, high, *draw_from("randint", generator)), requires_grad)
 
 
-def randperm(n, *, generator=None, dtype=None, device=None):
+def randperm(
+    n: SupportsIndex,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """The numbers 0 to n - 1 in random order: random 63-bit keys, sorted.
 
     >>> import tinyfin
@@ -220,7 +323,9 @@ def randperm(n, *, generator=None, dtype=None, device=None):
     return order.to(dtype)
 
 
-def bernoulli(input, p=None, *, generator=None):
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """Ones with the probabilities given by `input` (or by p), else zeros."""
     needs_tensor("bernoulli", input)
     if p is not None:
@@ -231,7 +336,15 @@ def bernoulli(input, p=None, *, generator=None):
     return (rand_like(input, generator=generator) < input).to(input.dtype)
 
 
-def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=None):
+def normal(
+    mean: Tensor | float = 0.0,
+    std: Tensor | float = 1.0,
+    size: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Normal numbers of given mean and deviation, numbers or tensors."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         if bool((std < 0).any()) if isinstance(std, Tensor) else not std >= 0:
@@ -245,7 +358,13 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=N
     return normal_(out, mean, std, generator=generator)
 
 
-def multinomial(input, num_samples, replacement=False, *, generator=None):
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
     """Indices drawn with the weights in each row of `input`."""
     needs_tensor("multinomial", input)
     if input.ndim not in (1, 2) or not input.is_floating_point():
@@ -282,7 +401,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     return F.minimum(found, (steps < total).sum(-1, True))  # a mark may be rounded up to the total
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the others by 1 / (1 - p); the identity when not training."""
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: p is {p}, expected a probability from 0 to 1")
@@ -301,7 +420,7 @@ METHODS = {
     "bernoulli": bernoulli,
     "multinomial": multinomial,
 }
-PUBLIC = {
+PUBLIC: dict[str, Any] = {
     f.__name__: f
     for f in (
         manual_seed,

@@ -1,13 +1,20 @@
 """Shapes: compositions over the views, joins and splits."""
 
+from __future__ import annotations
+
 from tinyfin.core import tensor
 from tinyfin.core.size import Size
 from tinyfin.ops.row import F
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, SupportsIndex
+
 Tensor = tensor.Tensor
 
 
-def needs_tensor(name, value, argument="input"):
+def needs_tensor(name: str, value: Any, argument: str = "input") -> Tensor:
     """A clear error for what is no tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -16,13 +23,13 @@ def needs_tensor(name, value, argument="input"):
     return value
 
 
-def need_tensors(name, **given):
+def need_tensors(name: str, **given: Any) -> None:
     """The same for several arguments."""
     for argument, value in given.items():
         needs_tensor(name, value, argument)
 
 
-def sequence_of_tensors(name, values):
+def sequence_of_tensors(name: str, values: Any) -> list[Tensor]:
     """A list from a sequence of tensors; a clear error for anything else."""
     if isinstance(values, Tensor) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name}: tensors is {values!r}, expected a sequence of Tensors")
@@ -38,14 +45,14 @@ LONGEST = 1 << 28
 """Most pieces or repeated places that are counted out in Python."""
 
 
-def countable(name, what, count):
+def countable(name: str, what: str, count: int) -> int:
     """An error for counts that no list can hold."""
     if count > LONGEST:
         raise MemoryError(f"{name}: {what} is {count}, at most {LONGEST} are possible")
     return count
 
 
-def wrap(name, dim, ndim):
+def wrap(name: str, dim: int, ndim: int) -> int:
     """dim as 0 <= dim < ndim."""
     n = max(ndim, 1)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
@@ -57,7 +64,7 @@ def wrap(name, dim, ndim):
     return dim % n
 
 
-def flatten(input, start_dim=0, end_dim=-1):
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Joins the axes from start_dim to end_dim into one.
 
     >>> import tinyfin
@@ -78,7 +85,7 @@ def flatten(input, start_dim=0, end_dim=-1):
     return F.reshape(input, shape[:first] + (n,) + shape[last + 1 :])
 
 
-def unflatten(input, dim, sizes):
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Splits one axis into several; one size may be -1."""
     needs_tensor("unflatten", input)
     d = wrap("unflatten", dim, input.ndim)
@@ -102,7 +109,7 @@ def unflatten(input, dim, sizes):
     )
 
 
-def t(input):
+def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers stay as they are."""
     if needs_tensor("t", input).ndim > 2:
         raise RuntimeError(
@@ -111,7 +118,7 @@ def t(input):
     return input if input.ndim < 2 else F.transpose(input, 0, 1)
 
 
-def movedim(input, source, destination):
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Moves axes to new places, the others keep their order."""
     needs_tensor("movedim", input)
     src = [source] if isinstance(source, int) else list(source)
@@ -131,48 +138,48 @@ def movedim(input, source, destination):
     return F.permute(input, tuple(next(rest) if o == -1 else o for o in order))
 
 
-def expand_as(input, other):
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor."""
     needs_tensor("expand_as", input)
     needs_tensor("expand_as", other, "other")
     return input.expand(other.shape)
 
 
-def broadcast_to(input, size):
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Expanded to a shape."""
     needs_tensor("broadcast_to", input)
     return input.expand(tuple(size))
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape to which shapes broadcast.
 
     >>> import tinyfin
     >>> tinyfin.broadcast_shapes((2, 1), (3,))
     tinyfin.Size([2, 3])
     """
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    ndim = max(map(len, shapes), default=0)
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    ndim = max(map(len, sizes), default=0)
     out = [1] * ndim
-    for shape in shapes:
+    for shape in sizes:
         for i, s in enumerate(shape, ndim - len(shape)):
             if s != 1 and out[i] not in (1, s):
                 raise RuntimeError(
-                    f"broadcast_shapes: shapes {shapes} do not broadcast: sizes {out[i]} and {s} differ in "
+                    f"broadcast_shapes: shapes {sizes} do not broadcast: sizes {out[i]} and {s} differ in "
                     f"dimension {i}"
                 )
             out[i] = s if s != 1 else out[i]
     return Size(out)
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
-    tensors = sequence_of_tensors("broadcast_tensors", tensors)
-    shape = broadcast_shapes(*(x.shape for x in tensors))
-    return tuple(x.expand(shape) for x in tensors)
+    given = sequence_of_tensors("broadcast_tensors", tensors)
+    shape = broadcast_shapes(*(x.shape for x in given))
+    return tuple(x.expand(shape) for x in given)
 
 
-def select(input, dim, index):
+def select(input: Tensor, dim: int, index: SupportsIndex) -> Tensor:
     """One place of an axis; the axis goes."""
     d = wrap("select", dim, needs_tensor("select", input).ndim)
     if input.ndim == 0:
@@ -186,7 +193,7 @@ def select(input, dim, index):
     return input[(slice(None),) * d + (index,)]
 
 
-def split_with_sizes(input, split_sizes, dim=0):
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of the given sizes, as views."""
     needs_tensor("split_with_sizes", input)
     d = wrap("split", dim, input.ndim)
@@ -201,7 +208,9 @@ def split_with_sizes(input, split_sizes, dim=0):
     return tuple(pieces)
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller) or of given sizes, as views.
 
     >>> import tinyfin
@@ -220,7 +229,7 @@ def split(tensor, split_size_or_sections, dim=0):
     )
 
 
-def chunk(input, chunks, dim=0):
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size, the last may be smaller."""
     needs_tensor("chunk", input)
     if chunks < 1:
@@ -232,7 +241,9 @@ def chunk(input, chunks, dim=0):
     return split(input, max(-(-n // chunks), 1), dim)
 
 
-def tensor_split(input, indices_or_sections, dim=0):
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """Pieces cut at indices, or as many nearly equal ones."""
     needs_tensor("tensor_split", input)
     n = input.shape[wrap("tensor_split", dim, input.ndim)]
@@ -250,7 +261,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     )
 
 
-def unbind(input, dim=0):
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The places of one axis as a tuple of views."""
     d = wrap("unbind", dim, needs_tensor("unbind", input).ndim)
     if input.ndim == 0:
@@ -259,13 +270,14 @@ def unbind(input, dim=0):
     return tuple(input[key + (i,)] for i in range(input.shape[d]))
 
 
-def meshgrid(*tensors, indexing="ij"):
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate tensors of a grid."""
+    given: Any = tensors
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tensors[0]
+        given = tensors[0]
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f"meshgrid: indexing is {indexing!r}, expected 'ij' or 'xy'")
-    flat = [x.reshape(-1) for x in sequence_of_tensors("meshgrid", tensors)]
+    flat = [x.reshape(-1) for x in sequence_of_tensors("meshgrid", given)]
     if indexing == "xy" and len(flat) > 1:
         flat[:2] = flat[1::-1]
     shape = tuple(x.numel() for x in flat)
@@ -278,39 +290,39 @@ def meshgrid(*tensors, indexing="ij"):
     return tuple(grids)
 
 
-def view_as(self, other):
+def view_as(self: Tensor, other: Tensor) -> Tensor:
     """A view in the shape of another tensor."""
     needs_tensor("view_as", self, "self")
     needs_tensor("view_as", other, "other")
     return self.view(other.shape)
 
 
-def reshape_as(self, other):
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """In the shape of another tensor."""
     needs_tensor("reshape_as", self, "self")
     needs_tensor("reshape_as", other, "other")
     return self.reshape(other.shape)
 
 
-def ravel(input):
+def ravel(input: Tensor) -> Tensor:
     """All elements in one axis."""
     needs_tensor("ravel", input)
     return input.reshape(-1)
 
 
-def hstack(tensors):
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along axis 1, vectors along axis 0."""
     tensors = [x.reshape(1) if x.ndim == 0 else x for x in sequence_of_tensors("hstack", tensors)]
     return F.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
-def vstack(tensors):
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along axis 0, vectors as rows."""
     rows = sequence_of_tensors("vstack", tensors)
     return F.cat([x.reshape(1, -1) if x.ndim < 2 else x for x in rows], 0)
 
 
-def dstack(tensors):
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along axis 2, after reshaping to at least three axes."""
     deep = [
         x.reshape(1, -1, 1) if x.ndim < 2 else x.unsqueeze(2) if x.ndim == 2 else x
@@ -319,7 +331,9 @@ def dstack(tensors):
     return F.cat(deep, 2)
 
 
-def repeat_interleave(input, repeats, dim=None):
+def repeat_interleave(
+    input: Tensor, repeats: int | Sequence[int] | Tensor, dim: int | None = None
+) -> Tensor:
     """Each place of an axis repeated; `repeats` is a number or one per place.
 
     >>> import tinyfin
@@ -344,23 +358,23 @@ def repeat_interleave(input, repeats, dim=None):
     return F.index_select(input, d, F.tensor(places, dtype=F.int64, device=input.device))
 
 
-def column_stack(tensors):
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as columns of a matrix."""
     columns = sequence_of_tensors("column_stack", tensors)
     return F.cat([x.reshape(-1, 1) if x.ndim < 2 else x for x in columns], 1)
 
 
-def fliplr(input):
+def fliplr(input: Tensor) -> Tensor:
     """Columns in the opposite order."""
     return F.flip(input, (1,))
 
 
-def flipud(input):
+def flipud(input: Tensor) -> Tensor:
     """Rows in the opposite order."""
     return F.flip(input, (0,))
 
 
-def rot90(input, k=1, dims=(0, 1)):
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by k quarter turns in the plane of two axes."""
     needs_tensor("rot90", input)
     places = [wrap("rot90", d, input.ndim) for d in dims]
@@ -377,7 +391,9 @@ def rot90(input, k=1, dims=(0, 1)):
     )
 
 
-def as_strided(input, size, stride, storage_offset=None):
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """Another geometry over the tensor's storage; it must stay inside the storage."""
     needs_tensor("as_strided", input)
     offset = input.storage_offset() if storage_offset is None else storage_offset
@@ -431,7 +447,7 @@ NO_METHODS = {
     "column_stack",
 }
 PUBLIC = {f.__name__: f for f in FUNCTIONS}
-METHODS = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
+METHODS: dict[str, Callable] = {name: f for name, f in PUBLIC.items() if name not in NO_METHODS}
 METHODS.update(expand_as=expand_as, view_as=view_as, reshape_as=reshape_as)
 for _name, _value in METHODS.items():
     tensor.install_method(_name, _value)

@@ -1,6 +1,7 @@
 """Writes the inner loops of all elementwise rows for one dtype group: gen_loops.py GROUP OUTPUT.
 
-GROUP is f32, f64 or int; with `hash` the output is a header with the hash of those rows.
+GROUP is f32, f64 or int; `hash` writes a header with the hash of those rows, `names` their names in
+the order of the loops.
 """
 
 import pathlib
@@ -79,6 +80,10 @@ def loop(row, dtype):
 def main(group, output):
     """Writes one generated file."""
     table = [r for r in rows.table().values() if r.expr is not None]
+    if group == "names":
+        text = "\n".join(f"{r.name}" for r in table) + "\n"
+        pathlib.Path(output).write_text(text)
+        return
     if group == "hash":
         number = sys.modules["tinyfin.ops.row"].hash_of_expressions()
         pathlib.Path(output).write_text(f"#define TF_ROWS_HASH {number}u\n")

@@ -1,5 +1,7 @@
 """Writes the operations into the type stubs, between markers: gen_stubs.py [--check]."""
 
+import ast
+import inspect
 import pathlib
 import sys
 
@@ -7,21 +9,39 @@ import rows
 
 BEGIN, END = "# operations: written by tools/gen_stubs.py\n", "# end of operations\n"
 PACKAGE = rows.ROOT / "tinyfin"
+# The package and its Tensor have members named float, int, bool and dtype, which hide the types of
+# these names: the stubs say builtins.float, and DTypeLike for all that names a dtype.
+FLOAT, INT, BOOL = "builtins.float", "builtins.int", "builtins.bool"
+NUMBER = "Tensor | SupportsFloat"
 TYPES = {
-    "int": "int",
-    "bool": "bool",
-    "dim": "int",
-    "dim1": "int",
-    "dtype": "dtype | None",
+    "int": INT,
+    "bool": BOOL,
+    "dim": INT,
+    "dim1": INT,
+    "dtype": "DTypeLike | None",
     "choice": "str",
-    "optint": "int | None",
-    "float": "float",
-    "optfloat": "float | None",
-    "ints3": "int | Sequence[int]",
-    "dims": "int | Sequence[int] | None",
-    "shape": "int | Sequence[int]",
-    "spec": "Sequence[int]",
+    "optint": f"{INT} | None",
+    "float": FLOAT,
+    "optfloat": f"{FLOAT} | None",
+    "ints3": f"{INT} | Sequence[{INT}]",
+    "dims": f"{INT} | Sequence[{INT}] | None",
+    "shape": "SupportsIndex | Sequence[SupportsIndex]",
+    "spec": f"Sequence[{INT}]",
 }
+OTHERS = {
+    "alpha": FLOAT,
+    "as_tuple": "Literal[False]",
+    "dtype": "DTypeLike",
+    "out_int32": BOOL,
+    "reduce": "str | None",
+    "rounding_mode": "str | None",
+    "side": "str | None",
+    "sorter": "Tensor | None",
+    "sparse_grad": BOOL,
+    "unbiased": BOOL,
+    "value": FLOAT,
+}
+"""Types of the keywords that only a row's other signature has."""
 
 
 def parameter(row, name, attrs):
@@ -35,42 +55,118 @@ def parameter(row, name, attrs):
         return f"{public}: Sequence[Tensor]"
     if row.optional[i]:
         return f"{public}: Tensor | None = None"
-    return f"{public}: " + ("Tensor | float" if row.scalars else "Tensor")
+    return f"{public}: " + (NUMBER if row.scalars else "Tensor")
 
 
-def stub(row, name, method):
-    """One function or method."""
+def parameters(row, method):
+    """All parameters in the users' order; what is required behind a default goes by name only."""
     attrs = {a.name: a for a in row.attrs}
     order = row.order.split() if row.order else [*row.arg_names, *attrs]
-    parts, later = [], False
-    for k, n in enumerate(order):
-        if method and k == 0:
-            parts.append("self")
-            continue
-        if row.varargs and k == len(order) - 1:
-            parts.append(f"*{n}: Any")
-            continue
+    parts, later = ["self"] if method else [], False
+    for n in order[1:] if method else order:
         part = parameter(row, n, attrs)
         if later and " = " not in part and "*" not in parts:
             parts.append("*")
         later = later or " = " in part
         parts.append(part)
-    if row.overload is not None and not row.varargs:
-        parts.append("**other_signature: Any")
+    return parts
+
+
+def other_keywords(row):
+    """Keywords of the row's other signature that its own has not, with their types."""
+    if row.overload is None:
+        return {}
+    own = {*row.arg_names, *row.public_names, *(a.name for a in row.attrs)}
+    found = {}
+    for p in inspect.signature(row.overload).parameters.values():
+        if p.name not in own:
+            if p.name not in OTHERS:
+                sys.exit(f"gen_stubs: row {row.name}: give the type of '{p.name}' in OTHERS")
+            needed = p.default is inspect.Parameter.empty
+            found[p.name] = f"{p.name}: {OTHERS[p.name]}" + ("" if needed else f" = {p.default!r}")
+    return found
+
+
+def keyword_only(parts, keywords):
+    """Parameters with keyword-only ones behind them."""
+    return [*parts, *([] if "*" in parts or not keywords else ["*"]), *keywords]
+
+
+def signatures(row, method, inplace=False):
+    """(parameters, result) of each form in which users may call the row."""
+    parts, others = parameters(row, method), other_keywords(row)
     result = "Tensor" if row.nout < 2 else f"tuple[{', '.join(['Tensor'] * row.nout)}]"
+    result = "Self" if method and inplace else result
+    others.pop("value", None)  # scatter has a form of its own for it
+    keywords = list(others.values())
+    if not (method or row.view or inplace):
+        keywords.append("out: Tensor = ..." if row.nout < 2 else "out: Sequence[Tensor] = ...")
+    if row.varargs:  # x.reshape((2, 3)) and x.reshape(2, 3)
+        last = row.attrs[-1]
+        each = "SupportsIndex" if last.kind == "shape" else INT
+        keywords = [k for k in keywords if k not in others.values()]
+        forms = [keyword_only(parts, keywords), [*parts[:-1], f"*{last.name}: {each}", *keywords]]
+        if others:
+            forms.append(keyword_only(parts[:-1], others.values()))
+        return [(form, result) for form in forms]
+    forms = [(keyword_only(parts, keywords), result)]
+    if row.name == "nonzero":
+        forms.append((keyword_only(parts, ["as_tuple: Literal[True]"]), "tuple[Tensor, ...]"))
+    if row.name == "scatter":  # a number goes by the name of value too
+        value = [f"value: {OTHERS['value']}", *keywords]
+        forms.append((keyword_only(parts[:-1], value), result))
+    return forms
+
+
+def stub(row, name, method):
+    """One function or method."""
+    forms = signatures(row, method, name.endswith("_"))
     indent = "    " if method else ""
-    return f"{indent}def {name}({', '.join(parts)}) -> {result}: ...\n"
+    head = f"{indent}@overload\n" if len(forms) > 1 else ""
+    return "".join(
+        f"{head}{indent}def {name}({', '.join(parts)}) -> {result}: ...\n"
+        for parts, result in forms
+    )
 
 
 def operations(method):
-    """All functions, or all methods with their in-place twins."""
+    """All functions or all methods, with their in-place twins."""
     text = ""
     for row in rows.table().values():
         if row.method if method else row.function:
             text += stub(row, row.name, method)
-        if row.inplace and method:
-            text += stub(row, row.name + "_", method)
+            if row.inplace:
+                text += stub(row, row.name + "_", method)
     return text
+
+
+def second_names():
+    """New name -> old name, as functional.py lists them."""
+    tree = ast.parse((PACKAGE / "functional.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ALIASES":
+            return ast.literal_eval(node.value)
+    sys.exit("functional.py has no ALIASES")
+
+
+def names_of(text, method):
+    """The names that a stub, or its class Tensor, has without the second names."""
+    body = ast.parse(text).body
+    if method:
+        body = next(n for n in body if isinstance(n, ast.ClassDef) and n.name == "Tensor").body
+    found = {n.name for n in body if isinstance(n, ast.FunctionDef)}
+    return found | {a.asname for n in body if isinstance(n, ast.ImportFrom) for a in n.names}
+
+
+def aliases(have, method):
+    """Second names of functions, or of methods with their in-place twins."""
+    indent = "    " if method else ""
+    return "".join(
+        f"{indent}{new}{end} = {old}{end}\n"
+        for new, old in second_names().items()
+        for end in (("", "_") if method else ("",))
+        if old + end in have and new + end not in have
+    )
 
 
 def update(path, method, check):
@@ -79,7 +175,9 @@ def update(path, method, check):
     indent = "    " if method else ""
     first, rest = old.split(indent + BEGIN)
     _, last = rest.split(indent + END)
-    new = first + indent + BEGIN + operations(method) + indent + END + last
+    made = operations(method)
+    made += aliases(names_of(first + made + last, method), method)
+    new = first + indent + BEGIN + made + indent + END + last
     if check and new != old:
         sys.exit(f"{path.name} is not current: run 'spin gen'")
     if not check:

@@ -9,6 +9,7 @@ COMMANDS = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("cython-lint", "tinyfin"),
+    ("basedpyright",),
     (sys.executable, "tools/gen_stubs.py", "--check"),
     (sys.executable, "tools/gen_docs.py", "--check"),
     (sys.executable, "tools/lines.py"),

@@ -273,6 +273,111 @@ def test_hooks_run_for_grad_too():
     assert tf.autograd.grad(x * x + x, x)[0].item() == 70.0
 
 
+REPLACEMENTS = [
+    (object(), TypeError, "returned object, expected a Tensor or None"),
+    (tf.ones(7), RuntimeError, r"changed the size of value: it returned shape \(7,\)"),
+    (tf.ones(()), RuntimeError, r"changed the size of value: it returned shape \(\)"),
+    (tf.ones(3, dtype=tf.int64), RuntimeError, "changed the type of value: it returned .*int64"),
+    (
+        tf.ones(3, dtype=tf.float64),
+        RuntimeError,
+        "changed the type of value: it returned .*float64",
+    ),
+    (tf.ones(3, device="null"), RuntimeError, "changed the type of value: it returned .*null"),
+]
+
+
+@pytest.mark.parametrize("place", ["leaf", "result", "node"])
+@pytest.mark.parametrize("returned, kind, text", REPLACEMENTS)
+def test_hooks_replace_gradients_by_their_like_only(place, returned, kind, text):
+    x = tf.ones(3, requires_grad=True)
+    y = x * 2
+    if place == "node":
+        y.grad_fn.register_hook(lambda results, grads: (returned, None))
+    else:
+        (x if place == "leaf" else y).register_hook(lambda g: returned)
+    with pytest.raises(kind, match=f"^backward: hook '<lambda>' (has )?{text}"):
+        y.sum().backward()
+    assert x.grad is None
+    if place == "leaf":
+        with pytest.raises(kind, match=text):
+            tf.autograd.grad((x * 2).sum(), x)
+
+
+@pytest.mark.parametrize(
+    "returned, kind, text",
+    [
+        ((), RuntimeError, "returned 0 gradients, expected 2"),
+        ((tf.ones(3),), RuntimeError, "returned 1 gradients, expected 2"),
+        ((tf.ones(3),) * 3, RuntimeError, "returned 3 gradients, expected 2"),
+        ((tf.ones(3),) * 2, RuntimeError, "in place of a gradient that is None"),
+        (tf.ones(3), TypeError, "returned Tensor, expected a tuple of 2 gradients"),
+        (5, TypeError, "returned int, expected a tuple of 2 gradients"),
+    ],
+)
+def test_hooks_of_nodes_give_one_gradient_per_input(returned, kind, text):
+    x = tf.ones(3, requires_grad=True)
+    y = x * tf.ones(3)
+    y.grad_fn.register_hook(lambda results, grads: returned)
+    with pytest.raises(kind, match=f"^backward: hook '<lambda>' .*{text}"):
+        y.sum().backward()
+
+
+def test_hooks_of_nodes_see_what_the_inputs_get():
+    x, w = tf.ones(1, requires_grad=True), tf.ones(2, 3, requires_grad=True)
+    y = x * w
+    seen = []
+    y.grad_fn.register_hook(lambda results, grads: seen.extend(results))
+    y.grad_fn.register_hook(lambda results, grads: (results[0] * 5, None))
+    y.sum().backward()
+    assert [tuple(g.shape) for g in seen] == [(1,), (2, 3)]
+    assert x.grad.tolist() == [30.0] and w.grad is None
+
+
+@pytest.mark.parametrize(
+    "given, named", [(1.0, "1.0 of type float"), ([1], "1 of type int"), ([[1.0]], "list")]
+)
+def test_gradients_are_tensors(given, named):
+    y = tf.ones(2, requires_grad=True).sum()
+    with pytest.raises(
+        TypeError, match=rf"^backward: gradient is .*{named}.*, expected a Tensor or None"
+    ):
+        tf.autograd.backward(y, given)
+    with pytest.raises(
+        TypeError, match=rf"^grad: gradient is .*{named}.*, expected a Tensor or None"
+    ):
+        tf.autograd.grad(y, y, grad_outputs=given)
+    with pytest.raises(TypeError, match="^backward: gradient is .*, expected a Tensor or None"):
+        y.backward(given)
+
+
+def test_what_is_differentiated_are_tensors():
+    x = tf.ones(1, requires_grad=True)
+    with pytest.raises(
+        TypeError, match="^grad: got int, expected a Tensor or a sequence of Tensors"
+    ):
+        tf.autograd.grad(x.sum(), 3)
+    with pytest.raises(
+        TypeError, match="^backward: got float, expected a Tensor or a sequence of Tensors"
+    ):
+        x.backward(inputs=2.0)
+    with pytest.raises(RuntimeError, match="^backward: the gradient is on null"):
+        x.backward(tf.ones(1, device="null"))
+
+
+def test_data_replaced_after_use_is_an_error():
+    x = tf.ones(3, requires_grad=True)
+    y = x * 2
+    x.data = tf.zeros(7)
+    with pytest.raises(RuntimeError, match=r"gradient has shape \(3,\), the leaf \(7,\)"):
+        y.sum().backward()
+    x = tf.ones(3, requires_grad=True)
+    y = x * 2
+    y.data = tf.zeros(7)
+    with pytest.raises(RuntimeError, match=r"shape \(7,\) came for result 0 of mul, .* \(3,\)"):
+        y.sum().backward()
+
+
 def test_retain_grad_sees_what_other_hooks_left():
     x = tf.tensor(3.0, requires_grad=True)
     y = x * 2

@@ -475,3 +475,22 @@ def test_custom_vjp_errors():
     x = leaf(1.0)
     f(x).backward()
     assert x.grad is None
+
+
+@pytest.mark.parametrize("count", [255, 256, 300, 70000])
+def test_results_beyond_any_byte(count):
+    class Many(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return tuple(x * i for i in range(count))
+
+        @staticmethod
+        def backward(ctx, *grads):
+            ctx.which = [i for i, g in enumerate(grads) if (g != 0).any()]
+            return sum(grads[i] * i for i in ctx.which)
+
+    x = tf.ones(2, requires_grad=True)
+    results = Many.apply(x)
+    assert results[-1].output_nr == count - 1
+    (results[-1].sum() + tf.cat(results[-40:-20]).sum()).backward()
+    assert x.grad.tolist() == [sum(range(count - 40, count - 20)) + count - 1.0] * 2

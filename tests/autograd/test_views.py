@@ -232,3 +232,63 @@ def test_unfold_and_flip(rng):
         return (u * u * u).sum() + (a.flip(1) if m is torch else a.flip((1,))).cumsum(0).sum() ** 2
 
     agree(program, [rng.standard_normal((3, 4)), rng.standard_normal(3)])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda v: v.mul_(2.0),
+        lambda v: v.copy_(tf.ones(200)),
+        lambda v: v.zero_(),
+        lambda v: v.uniform_(),
+    ],
+)
+def test_a_view_that_its_base_left_is_not_written(write):
+    x = tf.ones(400, requires_grad=True)
+    b = x * 1
+    v = b[200:]
+    b.data = tf.zeros(2)
+    with pytest.raises(
+        RuntimeError, match=r"_: a view of shape \(200,\) and offset 200 lies outside its base"
+    ):
+        write(v)
+    assert v.tolist() == [1.0] * 200 and v._version == 0
+    with tf.no_grad():
+        assert v.mul_(2.0).sum().item() == 400.0
+    b.sum()
+    with pytest.raises(RuntimeError, match="gradient of shape"):
+        b.sum().backward()
+
+
+def test_a_base_that_shrank_after_a_write_gets_no_gradient():
+    x = tf.ones(400000, requires_grad=True)
+    b = x * 1
+    v = b[200000:]
+    v.mul_(2.0)
+    b.data = tf.zeros(2)
+    with pytest.raises(RuntimeError, match=r"gradient of shape \(2,\) came for result 0 of write"):
+        b.sum().backward()
+
+
+def test_a_view_inside_its_base_s_new_data(rng):
+    """As in PyTorch: the history follows the geometry."""
+
+    def program(m, x, y):
+        b = x * 1
+        v = b[2:]
+        b.data = b.detach() * 1
+        v.mul_(y)
+        return (b * b).sum() + v.sum()
+
+    agree(program, [rng.standard_normal(4), rng.standard_normal(2)])
+
+
+def test_a_view_beside_its_base_s_elements():
+    """as_strided reads what the base, which has gaps, does not hold."""
+    whole = tf.zeros(8)
+    b = tf.as_strided(whole, (4,), (2,)).detach()
+    w = tf.ones(4, requires_grad=True)
+    tf.as_strided(b, (4,), (1,), 1).add_(w * 3)
+    assert b.tolist() == [0.0, 3.0, 3.0, 0.0] and whole.tolist() == [0.0, 3, 3, 3, 3, 0, 0, 0]
+    b.sum().backward()
+    assert w.grad.tolist() == [0.0, 3.0, 0.0, 3.0]

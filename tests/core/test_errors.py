@@ -2,7 +2,8 @@
 
 import pytest
 
-from tinyfin.core.errors import amount, out_of_memory
+import tinyfin as tf
+from tinyfin.core.errors import amount, out_of_memory, rename, unsupported
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,41 @@ def test_out_of_memory_names_the_largest_holders():
 def test_out_of_memory_without_limit_or_holders():
     text = out_of_memory("exp", 1, 0, {"live": 0, "cached": 0, "limit": None}, [])
     assert "limit" not in text and "large tensors" not in text
+
+
+def test_rename_keeps_everything_but_the_name():
+    error = IndexError("inner: index 3: too large", 7)
+    rename(error, "outer", {"inner"})
+    assert error.args == ("outer: index 3: too large", 7)
+    for args in ((), (3,), ("no name",), ("other: text",)):
+        error = ValueError(*args)
+        rename(error, "outer", {"inner"})
+        assert error.args == args
+
+
+def test_errors_of_a_formula_bear_the_name_that_was_called():
+    nn = tf.nn.functional
+    x = tf.ones(1, 2, 3, 3)
+    for call, begin in (
+        (lambda t: nn.conv_transpose2d(t, tf.ones(3, 1, 2, 2)), "conv_transpose2d: input has 2"),
+        (lambda t: nn.max_pool2d(t, 4), "max_pool2d: window of reach 4"),
+        (lambda t: nn.layer_norm(t, (4,)), "layer_norm: input is"),
+        (lambda t: nn.nll_loss(t[0, 0], tf.tensor([0, 1, 9])), "nll_loss: index 9"),
+    ):
+        for t in (x, x.clone().requires_grad_()):
+            try:
+                call(t)
+            except (RuntimeError, IndexError) as error:
+                assert str(error).startswith(begin)
+            else:
+                raise AssertionError(begin)
+
+
+def test_unsupported_names_dtypes_and_what_is_expected():
+    text = unsupported("bitwise_and", "bi", [tf.float32, tf.float32, tf.int64])
+    assert text == (
+        "bitwise_and: dtype tinyfin.float32, tinyfin.int64 was given, expected bool, integers"
+    )
+    assert "float16 or bfloat16" in unsupported("exp", "h", [tf.bool])
+    assert "sizes and strides" in unsupported("exp", "fh", [tf.float32, tf.float16])
+    assert "sizes and strides" in unsupported("exp", "any", [tf.float32])

@@ -363,3 +363,41 @@ def test_old_exporters_without_versions():
 
     x = tf.ones(2)
     assert tf.from_dlpack(Old(x)).data_ptr() == x.data_ptr()
+
+
+def test_sizes_that_cannot_be_counted():
+    huge = np.broadcast_to(np.int8(1), (1 << 31, 1 << 31))
+    for call in (tf.from_numpy, tf.from_dlpack):
+        with pytest.raises(
+            RuntimeError, match=r"^from_\w+: shape \(2147483648, 2147483648\) has more elements"
+        ):
+            call(huge)
+    widest = np.broadcast_to(np.float64(1), (1 << 59,))  # NumPy itself counts no more bytes
+    assert (
+        tf.from_numpy(widest).nbytes == 1 << 62
+        and memoryview(tf.from_numpy(widest)).nbytes == 1 << 62
+    )
+
+
+class Emptying:
+    """A number that takes the others away while it is read."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __float__(self):
+        self.items.clear()
+        return 1.0
+
+
+@pytest.mark.parametrize("dtype", [None, tf.float32, tf.float64])
+def test_a_list_that_shrinks_while_it_is_read(dtype):
+    items = []
+    items.extend([Emptying(items), 2.0, 3.0])
+    with pytest.raises(RuntimeError, match="^tensor: the data changed while they were read"):
+        tf.tensor(items, dtype=dtype)
+    rows = [[1.0, 2.0], [Emptying(items), 3.0], [4.0, 5.0]]
+    items.extend(rows)
+    rows[1][0] = Emptying(rows)
+    with pytest.raises(RuntimeError, match="^tensor: the data changed"):
+        tf.tensor(rows, dtype=dtype)

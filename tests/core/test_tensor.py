@@ -509,3 +509,18 @@ def test_keys_that_change_the_tensor():
         x.data = tf.ones(5)
         with pytest.raises(IndexError, match="changed|out of range"):
             read()
+
+
+def test_run_with_checks_what_it_is_given():
+    x = tf.ones(3)
+    for op, args, attrs in (
+        (tf.where, (x > 0,), ()), (tf.sum, (x,), ()), (tf.cat, (), (0,)), (tf.add, (x, x, x), ()), (tf.exp, (x,), (1,)),
+    ):  # fmt: skip
+        with pytest.raises(
+            TypeError, match=f"^{op.__name__}: run_with got {len(args)} arguments and {len(attrs)}"
+        ):
+            op.run_with(args, attrs)
+    for op, args, attrs in ((tf.exp, (None,), ()), (tf.exp, ("x",), ()), (tf.cat, (x, 1), (0,))):
+        with pytest.raises(TypeError, match="expected a Tensor"):
+            op.run_with(args, attrs)
+    assert tf.where.run_with((x > 0, x, 0.0), ()).tolist() == [1.0] * 3

@@ -4,6 +4,8 @@ import doctest
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -163,6 +165,55 @@ def test_a_slow_worker_does_not_change_the_order():
     assert [b.item() for b in DataLoader(Slow(), num_workers=2)] == [0, 1, 2, 3]
 
 
+SCRIPT = """
+import multiprocessing, os, sys, time
+from tinyfin.data import DataLoader, Dataset
+
+class Sleepy(Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        time.sleep(1.3 if i < 2 else 30)
+        return i
+
+if __name__ == "__main__":
+    loader = DataLoader(Sleepy(), num_workers=1, multiprocessing_context=sys.argv[1], timeout=60)
+    batches = iter(loader)
+    print(next(batches).item(), next(batches).item())
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    os._exit(0)
+"""
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_worker_lives_as_long_as_its_owner(method, tmp_path):
+    """A sample may take longer than the pulse at which a worker looks for its owner, who is not its
+    parent process under every method; and a worker whose owner was killed does not stay behind.
+    """
+    script = tmp_path / "owner.py"
+    script.write_text(SCRIPT)
+    run = subprocess.run(
+        [sys.executable, script, method], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    zero, one, pid = run.stdout.split()
+    assert (zero, one) == ("0", "1")
+    deadline = time.monotonic() + 20
+    while not gone(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert gone(pid)
+
+
 class Large(Dataset):
     def __len__(self):
         return 6
@@ -195,14 +246,6 @@ def parent_that_dies(path):
     with open(path, "w") as f:
         f.write(" ".join(str(p.pid) for p in multiprocessing.active_children()))
     os._exit(0)
-
-
-def gone(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")

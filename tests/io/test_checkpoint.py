@@ -3,12 +3,14 @@ leaves the old or the new.
 """
 
 import doctest
+import enum
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections import OrderedDict, namedtuple
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,11 @@ from tinyfin import nn, optim
 from tinyfin.data import DataLoader, TensorDataset
 from tinyfin.io import CheckpointError, checkpoint, load, load_checkpoint, save, save_checkpoint
 from tinyfin.io.checkpoint import _decode, _encode
+from tinyfin.io.safetensors import Writer
 from tinyfin.nn import functional
+
+Pair = namedtuple("Pair", "a b")
+Level = enum.IntEnum("Level", "low high")
 
 
 class Run:
@@ -166,6 +172,136 @@ def test_tensors_whose_paths_look_alike_are_kept_apart(tmp_path):
     assert h.state["a.b"].tolist() == [0] and h.state["a"]["b"].tolist() == [1]
 
 
+def same(a, b):
+    """Equality that tells 1 from True and 1.0, and lets nan be nan."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return len(a) == len(b) and all(
+            same(k, n) and same(v, w) for (k, v), (n, w) in zip(a.items(), b.items())
+        )
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b if isinstance(a, int) else repr(a) == repr(b)
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {1: 2},
+        {True: "a", None: (1, 2), (1, "b"): [b"\x00\xff"], 2.5: {}},
+        {"x": [float("nan"), float("-inf"), -0.0, 1e-320]},
+        {"$tuple": [1], "$int": "12"},
+        (1, (), [(2,)]),
+        [2**64, -(2**64), 10**6000, 2**63],
+        ["\ud800", "hé\u2028", "", "\x00"],
+        tinyfin.float16,
+    ],
+)
+def test_user_data_come_back_as_they_were(user, tmp_path):
+    save_checkpoint(tmp_path / "a", user=user)
+    assert same(load_checkpoint(tmp_path / "a"), user)
+
+
+@given(plain)
+def test_any_user_data_come_back_as_they_were(tmp_path_factory, x):
+    path = tmp_path_factory.getbasetemp() / "user.ckpt"
+    save_checkpoint(path, user=x)
+    assert same(load_checkpoint(path), x)
+
+
+def test_user_tensors(tmp_path):
+    best = tinyfin.tensor([1.5, 2.0])
+    save_checkpoint(tmp_path / "a", user={"best": best, 3: [best.int()]})
+    got = load_checkpoint(tmp_path / "a")
+    assert got["best"].tolist() == [1.5, 2.0] and got[3][0].dtype == tinyfin.int32
+
+
+def values(*models):
+    return [p.tolist() for m in models for p in m.state_dict().values()]
+
+
+class Fragile:
+    """Takes a state half, then fails."""
+
+    def __init__(self):
+        self.a = self.b = 0
+        self.t = tinyfin.zeros(1)
+
+    def state_dict(self):
+        return {"a": self.a, "b": self.b, "t": self.t}
+
+    def load_state_dict(self, state):
+        self.a = state["a"]
+        self.t.copy_(state["t"])
+        if state["b"]:
+            raise ZeroDivisionError
+        self.b = state["b"]
+
+
+@pytest.mark.parametrize("part", ["model", "optimizer", "scheduler", "loader"])
+def test_all_parts_are_loaded_or_none(part, tmp_path):
+    """One part does not fit, whichever it is: the others have not changed either."""
+
+    def with_another(run, extra):
+        return {**run.parts(), part: {"good": run.parts()[part], "bad": extra}}
+
+    run, other, saved, fresh = Run(), Run(1), Fragile(), Fragile()
+    run.train(3, run.batches())
+    saved.a, saved.b, saved.t = 7, 1, tinyfin.ones(1)
+    save_checkpoint(tmp_path / "a", **with_another(run, saved))
+    before = values(other.model), other.scheduler.state_dict(), other.generator.get_state().tolist()
+    rate = other.optimizer.param_groups[0]["lr"]
+    with pytest.raises(ZeroDivisionError):
+        load_checkpoint(tmp_path / "a", **with_another(other, fresh))
+    after = values(other.model), other.scheduler.state_dict(), other.generator.get_state().tolist()
+    assert after == before and not other.optimizer.state
+    assert other.optimizer.param_groups[0]["lr"] == rate
+    assert (fresh.a, fresh.b, fresh.t.item()) == (0, 0, 0.0)
+
+
+def test_state_that_does_not_fit_changes_nothing(tmp_path):
+    model, wide = nn.Linear(2, 1), nn.Linear(2, 1, bias=False)
+    first, second = optim.SGD(model.parameters(), 0.1), optim.SGD(wide.parameters(), 0.1)
+    save_checkpoint(tmp_path / "a", model=model, optimizer=first)
+    fresh = nn.Linear(2, 1)
+    before = values(fresh)
+    with pytest.raises(ValueError, match="group 0 has 2 parameters"):
+        load_checkpoint(tmp_path / "a", model=fresh, optimizer=second)
+    assert values(fresh) == before
+    twin = optim.SGD(model.parameters(), 9.0)
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        load_checkpoint(tmp_path / "a", model=nn.Linear(3, 1), optimizer=twin)
+    assert twin.param_groups[0]["lr"] == 9.0
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        '{"user":{"$dtype":"save"}}',
+        '{"user":{"$dtype":3}}',
+        '{"user":{"$who":1}}',
+        '{"user":{"$float":"much"}}',
+        '{"user":{"$dict":[1]}}',
+        '{"user":{"$dict":[[[],1]]}}',
+        '{"user":{"$tensor":"none"}}',
+        '{"user":1,"model":3}',
+        '{"user":1,"model":{"each":3}}',
+        '{"user":1,"model":{"one":{"$bytes":"x"}}}',
+        '{"user":' + "[" * 900 + "]" * 900 + "}",
+        "[]",
+    ],
+)
+def test_hostile_states_are_refused(state, tmp_path):
+    """Their checksum is right: whoever wrote the file meant it."""
+    metadata = {"format": "tinyfin-checkpoint", "version": "1", "sha256": "0" * 64}
+    writer = Writer({}, {**metadata, "state": state})
+    with open(tmp_path / "a", "wb") as f:
+        checkpoint._write(writer, f)
+    with pytest.raises(CheckpointError, match="was not written by save_checkpoint"):
+        load_checkpoint(tmp_path / "a", **({"model": nn.Linear(1, 1)} if "model" in state else {}))
+
+
 def test_what_cannot_be_saved(tmp_path):
     class Odd:
         def state_dict(self):
@@ -175,8 +311,18 @@ def test_what_cannot_be_saved(tmp_path):
         save_checkpoint(tmp_path / "a", optimizer=Odd())
     with pytest.raises(TypeError, match="has no state_dict"):
         save_checkpoint(tmp_path / "a", model=3)
-    for user in (object(), {"x": float("nan")}, {1, 2}):
-        with pytest.raises(TypeError, match="user must be what JSON can hold"):
+    itself = []
+    itself.append(itself)
+    for user, text in (
+        (object(), "user is a object"),
+        ({1, 2}, "user is a set"),
+        ([{"a": OrderedDict()}], r"user\.0\.a is a OrderedDict"),
+        ({"p": Pair(1, 2)}, r"user\.p is a Pair"),
+        ({(1, Level.high): 2}, r"a key of user\.1 is a Level"),
+        (nn.Parameter(tinyfin.ones(1)), "user is a Parameter"),
+        (itself, "user holds itself"),
+    ):
+        with pytest.raises(TypeError, match=f"save_checkpoint: {text}"):
             save_checkpoint(tmp_path / "a", user=user)
     assert os.listdir(tmp_path) == []
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tinyfin
+from tinyfin.core import memory
 from tinyfin.io import load, load_npz, npz, save_npz
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
@@ -84,6 +85,7 @@ def test_bfloat16_is_refused():
         np.array(["text"]),
         np.zeros(2, "datetime64[s]"),
         np.zeros(2, [("a", "i4")]),
+        np.zeros(2, "longdouble"),
     ],
 )
 def test_what_is_no_tensor(array):
@@ -91,12 +93,38 @@ def test_what_is_no_tensor(array):
         load_npz(packed(a=array))
 
 
-def test_promises_beyond_the_record_are_refused():
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
-    header += b" " * (118 - len(header) - 1) + b"\n"
-    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
-    with pytest.raises(ValueError, match="takes 8000000000000 bytes"):
-        load(io.BytesIO(content))
+def single(shape, descr="'<f8'"):
+    """A .npy file whose header says what it likes, and 16 bytes."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(16)
+
+
+@pytest.mark.parametrize(
+    "shape, text",
+    [
+        ("(1000000000000,)", "takes 8000000000000 bytes"),
+        ("(-1,)", r"shape \(-1,\) is no shape"),
+        ("(2)", "shape is not valid"),
+        ("(0, 4611686018427387904, 4)", "too big|elements"),
+        ("(" * 3000 + ")" * 3000, "load"),
+        ("-" * 9000 + "1", "load"),
+    ],
+)
+def test_headers_that_lie(shape, text):
+    with pytest.raises(ValueError, match=text):
+        load(io.BytesIO(single(shape)))
+
+
+def test_what_memory_cannot_hold(monkeypatch):
+    """Zeros are packed a thousandfold: the file is small and true, and asks for too much."""
+    f = io.BytesIO()
+    np.savez_compressed(f, a=np.zeros(100_000))
+    monkeypatch.setattr(memory, "available", lambda: 799_999)
+    with pytest.raises(ValueError, match="takes 800000 bytes, of which 799999 are free"):
+        load_npz(f)
+    monkeypatch.setattr(memory, "available", lambda: 800_000)
+    assert load_npz(f)["a"].sum().item() == 0
 
 
 def test_every_cut_is_noticed():

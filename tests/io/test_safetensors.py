@@ -183,6 +183,8 @@ DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (build({"a": entry() | {"shape": 1}}, b"1234"), "no list of sizes"),
         (build({"a": entry(shape=[2**63])}, b"1234"), "no list of sizes"),
         (build({"a": entry(shape=[2**40, 2**40])}, b"1234"), "takes"),
+        (build({"a": entry(shape=[2**62] * 200_000)}, b"1234"), "no list of sizes"),
+        (build({"a": entry(shape=[[[1] * 99] * 99] * 99)}, b"1234"), "shape .{1,400} is no list"),
         (build({"a": entry(offsets=(0,))}, b"1234"), "not \\[begin, end\\]"),
         (build({"a": entry(offsets=(0, "4"))}, b"1234"), "not \\[begin, end\\]"),
         (build({"a": entry(offsets=(-4, 0))}, b"1234"), "not \\[begin, end\\]"),
@@ -203,6 +205,12 @@ DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 def test_broken_rules_are_named(data, text):
     with pytest.raises(SafetensorError, match=text):
         load(data)
+
+
+def test_the_second_of_many_names_is_found_at_once():
+    names = ",".join(f'"{i}":0' for i in range(100_000))
+    with pytest.raises(SafetensorError, match="the name '99999' twice"):
+        load(build(f'{{{names},"99999":1}}'.encode()))
 
 
 def test_padded_header_and_unaligned_data():

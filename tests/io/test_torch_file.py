@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import pickle
+import struct
 import zipfile
 
 import pytest
@@ -237,6 +238,78 @@ def test_pickles_that_are_no_tensor_files():
     head = pickle.dumps(torch_file.MAGIC, 2) + pickle.dumps(7, 2) + pickle.dumps({}, 2)
     with pytest.raises(pickle.UnpicklingError, match="version 7"):
         read_legacy(head)
+
+
+MANY = b")" + b"q\x00h\x00\x86" * 90
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        b"\x80\x02(U\x07storage" + MANY + b"NNNtQ.",
+        tensor(size=MANY),
+        tensor(stride=MANY),
+        tensor(offset=MANY),
+        tensor(call="_rebuild_tensor_v3", end=b"\x89N" + MANY),
+        b"\x80\x02ctorch\ndevice\n" + MANY + b"\x85R.",
+        b"\x80\x02ctorch\ndevice\nU\x03cpu" + MANY + b"\x86R.",
+    ],
+)
+def test_messages_stay_short(pickled):
+    """A tuple of two tuples of two, and so on: printed whole, it would fill any memory."""
+    with pytest.raises(pickle.UnpicklingError) as error:
+        load(io.BytesIO(archive(pickled, records=[DATA])))
+    assert len(str(error.value)) < 1000
+
+
+def test_sizes_that_cannot_be_counted():
+    huge = b"\x8a\x08" + (1 << 61).to_bytes(8, "little")
+    for size, stride in (
+        (b"(%s%st" % (huge, huge), b"(K\x00K\x00t"),
+        (b"(" + b"K\x01" * 1000 + b"t", b"(" + b"K\x01" * 1000 + b"t"),
+    ):
+        with pytest.raises(pickle.UnpicklingError):
+            load(io.BytesIO(archive(tensor(size=size, stride=stride), records=[DATA])))
+
+
+def test_only_tensors_are_rebuilt_from_types():
+    body = (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(cbuiltins\nbytearray\nctorch\nTensor\n"
+        b"C\x01x\x85NtR."
+    )
+    with pytest.raises(pickle.UnpicklingError, match="not plain data"):
+        load(io.BytesIO(archive(body)))
+
+
+def legacy(pickled, storages):
+    """A file in the format from before PyTorch 1.6."""
+    head = (torch_file.MAGIC, 1001, {"little_endian": True})
+    body = b"".join(pickle.dumps(p, 2) for p in head) + pickled
+    body += pickle.dumps([key for key, _ in storages], 2)
+    for _, content in storages:
+        body += (len(content) // 4).to_bytes(8, "little") + content
+    return bytearray(body)
+
+
+def part(offset, numel):
+    view = b"(U\x01vK%cK%ct" % (offset, numel)
+    return b"(U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x08" + view + b"tQ"
+
+
+def test_parts_of_one_storage_share_its_memory():
+    """However many parts a file names, and however its bytes are aligned, they are copied once."""
+    one = b"ctorch._utils\n_rebuild_tensor_v2\n("
+    rest = b"K\x00K\x04\x85K\x01\x85\x89NtR"
+    pickled = b"\x80\x02](" + b"".join(one + part(i, 4) + rest for i in range(5)) + b"e."
+    content = struct.pack("<8f", *range(8))
+    for padding in range(4):
+        first = pickled[:-1] + b"N0" * padding + b"."
+        got = load(io.BytesIO(legacy(first, [("0", content)])))
+        assert [t.tolist() for t in got] == [[float(i + j) for j in range(4)] for i in range(5)]
+        assert [t.data_ptr() - got[0].data_ptr() for t in got] == [0, 4, 8, 12, 16]
+    with pytest.raises(pickle.UnpicklingError, match="beyond storage 0"):
+        bad = b"\x80\x02" + one + part(5, 4) + rest + b"."
+        load(io.BytesIO(legacy(bad, [("0", content)])))
 
 
 def test_against_pytorch(tmp_path):

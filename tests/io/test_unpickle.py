@@ -141,11 +141,74 @@ def test_nothing_is_executed(call, args, protocol, tmp_path):
         (b"c_codecs\nencode\n(U\x01aU\x03rottR.", "encodes text as 'rot'"),
         (b"cbuiltins\nset\n(U\x03abctR.", "no list"),
         (b"cbuiltins\nbytearray\n(K\x09tR.", "damaged"),
+        (b"ccollections\nOrderedDict\n(](K\x01K\x02etR.", "other than pairs"),
     ],
 )
 def test_what_is_refused(body, text):
     with pytest.raises(pickle.UnpicklingError, match=text):
         Machine(b"\x80\x02" + body).load()
+
+
+NEST = b")" + b"\x85" * 2_000_000
+TWICE = b")" + b"q\x00h\x00\x86" * 90
+KEYED = {
+    "dict": b"}%sNs.",
+    "dict of many": b"}(%sNu.",
+    "set": b"\x8f(%s\x90.",
+    "frozenset": b"(%s\x91.",
+    "ordered": b"ccollections\nOrderedDict\n(](]%sNetaetR.",
+    "made set": b"cbuiltins\nset\n(](%setR.",
+}
+
+
+@pytest.mark.parametrize("kind", KEYED)
+@pytest.mark.parametrize("key", [NEST, TWICE], ids=["deep", "many times"])
+def test_keys_that_cannot_be_hashed(kind, key):
+    """Python's hash of a tuple within tuples runs through all of them, without a check of depth."""
+    body = KEYED[kind].replace(b"%s", key)
+    if kind == "ordered":
+        body = body.replace(b"](]", b"](").replace(b"Netae", b"N\x86e")
+    with pytest.raises(pickle.UnpicklingError, match="deep|values"):
+        Machine(b"\x80\x02" + body).load()
+
+
+def test_tuples_nest_as_deep_as_data_do():
+    x = {("a", (1, (2.5, "b"))): 1}
+    for _ in range(unpickle.MAX_DEPTH - 1):
+        x = (x,)
+    assert Machine(pickle.dumps(x)).load() == x
+    key = tuple(range(unpickle.MAX_KEY - 1))
+    assert Machine(pickle.dumps({(key,): 1})).load() == {(key,): 1}
+    with pytest.raises(pickle.UnpicklingError, match="key of more than"):
+        Machine(pickle.dumps({(key, key): 1})).load()
+
+
+@pytest.mark.parametrize("body", [b"]", b"}K\x00"], ids=["lists", "dicts"])
+def test_deep_data_are_harmless(body):
+    """Python itself minds the depth of what it compares and prints, and frees without recursion."""
+    end = b"a" if body == b"]" else b"s"
+    got = Machine(b"\x80\x02" + body * 500_000 + b"N" + end * 500_000 + b".").load()
+    with pytest.raises(RecursionError):
+        repr(got)
+    with pytest.raises(RecursionError):
+        bool(got == Machine(b"\x80\x02" + body * 9000 + b"N" + end * 9000 + b".").load())
+    del got
+
+
+@pytest.mark.parametrize(
+    "call",
+    [b"cbuiltins\nbytearray\n", b"cbuiltins\nset\n", b"c_codecs\nencode\n"],
+    ids=["bytearray", "set", "encode"],
+)
+def test_small_pickles_do_not_fill_the_memory(call):
+    held = {
+        b"b": b"B\x00\x00\x10\x00" + bytes(1 << 20) + b"\x85",
+        b"s": b"](" + b"N" * (1 << 20) + b"e\x85",
+        b"e": b"X\x00\x00\x10\x00" + b"x" * (1 << 20) + b"U\x06latin1\x86",
+    }[call.strip()[-9:-8] if call.endswith(b"bytearray\n") else call.split(b"\n")[1][:1]]
+    body = b"\x80\x02" + call + b"q\x00" + held + b"q\x01](" + b"h\x00h\x01R" * 1000 + b"e."
+    with pytest.raises(pickle.UnpicklingError, match="over and over"):
+        Machine(body).load()
 
 
 def test_state_of_ordered_dicts_is_kept_only_where_it_is_harmless():

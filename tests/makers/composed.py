@@ -201,6 +201,16 @@ def nan_to_num(rng):
     yield Sample(normal(rng, 3))
 
 
+@maker("polygamma")
+def polygamma(rng):
+    for n in (0, 1, 2, 5):
+        # PyTorch's trigamma is good to nine digits only
+        yield Sample(n, 0.3 + 5 * rng.random((2, 3))).but(torch=n != 1)
+    yield Sample(3, np.asarray(-0.4 - rng.integers(0, 5, 6) + 0.3 * rng.random(6)))
+    yield Sample(2, np.asarray(0.7))
+    yield Sample(1, np.zeros((0, 2)))
+
+
 @maker("result_type")
 def result_type(rng):
     yield Sample(normal(rng, 2), 1).but(grad=False)

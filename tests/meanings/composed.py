@@ -1,6 +1,9 @@
 """Meanings of public functions over the rows."""
 
+import math
+
 import numpy as np
+from meanings.elementwise import psi
 from meanings.reduce import var
 from meanings.view import as_strided_view
 from oracle import meaning
@@ -221,6 +224,25 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     if posinf is None:
         return None
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def polygamma_at(n, x):
+    """n >= 1: a long sum of powers, and what the integral leaves of the rest."""
+    if x <= 0 and x == int(x):
+        return (-1) ** (n + 1) * math.inf
+    first = min(int(np.floor(x)), 0)
+    terms = [(x + k) ** -(n + 1) for k in range(200 - first)]
+    a = x + len(terms)
+    terms += [a**-n / n, a ** -(n + 1) / 2, (n + 1) * a ** -(n + 2) / 12]
+    terms.append(-(n + 1) * (n + 2) * (n + 3) * a ** -(n + 4) / 720)
+    return (-1) ** (n + 1) * math.factorial(n) * math.fsum(terms)
+
+
+@meaning("polygamma", loose=8)
+def polygamma(n, x):
+    x = np.asarray(x, "float64")
+    one = (lambda n, v: psi(v)) if n == 0 else polygamma_at
+    return np.array([one(n, v) for v in x.ravel()]).reshape(x.shape)
 
 
 @meaning("result_type")

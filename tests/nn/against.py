@@ -1,11 +1,16 @@
-"""The same call here and in PyTorch: values, gradients, names of parameters."""
+"""The same call here and in PyTorch: values, gradients, names of parameters.
+
+Before that, and where PyTorch is not installed instead of that, the call is held against itself in
+float64: gradients are the slopes of the values, and the copy of a module gives the same. (The
+values of the operations below are held against NumPy in tests/ops.)
+"""
+
+import copy
 
 import numpy as np
-import pytest
+from lazy import INSTALLED, torch
 
 import tinyfin as tf
-
-torch = pytest.importorskip("torch")
 
 
 def rng(seed=0):
@@ -42,12 +47,10 @@ def tensor(m, x, grad=True):
 
 def array(x):
     """Values of a tensor of either kind."""
-    x = x.detach()
-    return (
-        np.array(x.tolist(), dtype="bool" if x.dtype in (tf.bool, torch.bool) else None)
-        if x.dtype in (tf.bool, torch.bool, tf.bfloat16, torch.bfloat16)
-        else np.array(x.numpy())
-    )
+    x, kind = x.detach(), str(x.dtype).rpartition(".")[2]
+    if kind in ("bool", "bfloat16"):
+        return np.array(x.tolist(), dtype="bool" if kind == "bool" else None)
+    return np.array(x.numpy())
 
 
 def flat(result):
@@ -94,8 +97,60 @@ def tensors_of(m, args):
     return [t for t in flat([a for a in args if a is not None]) if isinstance(t, m.Tensor)]
 
 
-def function(name, *args, grad=True, tolerance=2e-5, **kwargs):
-    """Asserts that `nn.functional.name` agrees with PyTorch's, and its gradients."""
+STEP = 1e-6
+
+
+def wide(x):
+    """Arguments with their float32 arrays in float64."""
+    if isinstance(x, Fixed):
+        return Fixed(wide(x.x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(wide, x))
+    return x.astype("float64") if isinstance(x, np.ndarray) and x.dtype == np.float32 else x
+
+
+def weighted(results):
+    """A sum of all floating results, each element with a weight of its own; None without any."""
+    total = None
+    for i, y in enumerate(results):
+        if y.requires_grad:
+            g = tensor(tf, normal(*tuple(y.shape), seed=100 + i), grad=False)
+            part = (y * g.to(y.dtype)).sum()
+            total = part if total is None else total + part
+    return total
+
+
+def slopes(call, leaves, smooth=True):
+    """Asserts that the gradients of a call are the slopes of its values, along one direction in all
+    leaves, unless it is said to have kinks there. `call` must give the same each time.
+    """
+    results = call()
+    total = weighted(results)
+    if total is None or not smooth or any(t.dtype != tf.float64 for t in leaves):
+        return results
+    total.backward()
+    ways = [normal(*tuple(t.shape), seed=200 + i).astype("float64") for i, t in enumerate(leaves)]
+    got = sum(float((array(t.grad) * d).sum()) for t, d in zip(leaves, ways) if t.grad is not None)
+    old = [t.detach().clone() for t in leaves]
+    ends = []
+    with tf.no_grad():
+        for step in (STEP, -STEP):
+            for t, o, d in zip(leaves, old, ways, strict=True):
+                t.copy_(o + tensor(tf, d * step))
+            with tf.enable_grad():
+                ends.append(weighted(call()).item())
+        for t, o in zip(leaves, old, strict=True):
+            t.copy_(o)
+    want = (ends[0] - ends[1]) / (2 * STEP)
+    assert abs(got - want) <= 1e-5 * (1 + abs(want)), f"gradient {got}, slope {want}"
+    return results
+
+
+def function(name, *args, grad=True, tolerance=2e-5, smooth=True, **kwargs):
+    """Asserts that `nn.functional.name` agrees with itself, and with PyTorch's, and its gradients."""
+    consistent(name, args, kwargs, grad, smooth)
+    if not INSTALLED:
+        return
     got = []
     for m in (tf, torch):
         here = [tensor(m, a, grad) for a in args]
@@ -110,6 +165,26 @@ def function(name, *args, grad=True, tolerance=2e-5, **kwargs):
     compare_gradients(our_grads, their_grads, tolerance * 5)
 
 
+def fresh(x):
+    """Arguments that a call may overwrite: leaves are copied, with their history."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(fresh, x))
+    return x.clone() if isinstance(x, tf.Tensor) else x
+
+
+def consistent(name, args, kwargs, grad=True, smooth=True):
+    """Asserts that gradients of a function are its slopes."""
+    here = [tensor(tf, wide(a), grad) for a in args]
+    named = {k: tensor(tf, wide(v), grad) for k, v in kwargs.items()}
+    leaves = [t for t in tensors_of(tf, [*here, *named.values()]) if t.requires_grad]
+    f = getattr(tf.nn.functional, name)
+
+    def call():
+        return flat(f(*map(fresh, here), **{k: fresh(v) for k, v in named.items()}))
+
+    slopes(call, leaves, smooth)
+
+
 def same_state(ours, theirs):
     """Asserts that names and shapes of the state are PyTorch's, and takes its values over."""
     state = theirs.state_dict()
@@ -121,8 +196,13 @@ def same_state(ours, theirs):
     ours.load_state_dict({k: tensor(tf, np.array(v.numpy()), grad=False) for k, v in state.items()})
 
 
-def module(make, *args, train=True, tolerance=2e-5, spread=None, text=True, **kwargs):
-    """Asserts that a module agrees with PyTorch's: state, repr, values, gradients, buffers."""
+def module(make, *args, train=True, tolerance=2e-5, spread=None, text=True, smooth=True, **kwargs):
+    """Asserts that a module agrees with itself, and with PyTorch's: state, repr, values, gradients,
+    buffers.
+    """
+    sound(make(tf.nn), args, kwargs, train, spread, smooth)
+    if not INSTALLED:
+        return
     ours, theirs = make(tf.nn), make(torch.nn)
     if spread is not None:
         with torch.no_grad():
@@ -144,3 +224,28 @@ def module(make, *args, train=True, tolerance=2e-5, spread=None, text=True, **kw
     compare_gradients(got[0][1], got[1][1], tolerance * 5)
     for (name, a), (_, b) in zip(ours.named_buffers(), theirs.named_buffers(), strict=True):
         close(a, b, name, tolerance)
+
+
+def sound(net, args, kwargs, train, spread, smooth):
+    """Asserts that a module's gradients are its slopes, and that a copy gives the same."""
+    net = net.double().train(train)
+    with tf.no_grad():
+        for i, p in enumerate(net.parameters() if spread is not None else ()):
+            p.copy_(tensor(tf, normal(*p.shape, seed=50 + i) * spread, grad=False))
+    before = {k: v.clone() for k, v in net.named_buffers()}
+    here = [tensor(tf, wide(a)) for a in args]
+    named = {k: tensor(tf, wide(v)) for k, v in kwargs.items()}
+
+    def call(net=net):
+        for k, v in net.named_buffers():
+            v.copy_(before[k])
+        return flat(net(*map(fresh, here), **{k: fresh(v) for k, v in named.items()}))
+
+    leaves = [t for t in tensors_of(tf, [*here, *named.values()]) if t.requires_grad]
+    leaves += [p for p in net.parameters() if p.requires_grad]
+    results = slopes(call, leaves, smooth)
+    twin = copy.deepcopy(net)
+    assert repr(twin) == repr(net) and twin.training == train
+    assert list(twin.state_dict()) == list(net.state_dict())
+    for a, b in zip(results, call(twin), strict=True):
+        assert a.dtype == b.dtype and array(a).tobytes() == array(b).tobytes()

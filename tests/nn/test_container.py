@@ -5,11 +5,11 @@ import copy
 import pickle
 
 import pytest
+from lazy import torch
 from nn import examples
 
 import tinyfin as tf
 
-torch = pytest.importorskip("torch")
 nn = tf.nn
 
 

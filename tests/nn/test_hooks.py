@@ -3,11 +3,11 @@
 import copy
 
 import pytest
+from lazy import torch
 from nn import against
 
 import tinyfin as tf
 
-torch = pytest.importorskip("torch")
 nn = tf.nn
 
 

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from lazy import torch
 from nn import examples
 
 import tinyfin as tf
 
-torch = pytest.importorskip("torch")
 init = tf.nn.init
 
 
@@ -21,8 +21,15 @@ def moments(x):
     ["linear", "conv1d", "conv_transpose3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"],
 )
 @pytest.mark.parametrize("param", [None, 0.3])
-def test_gains(name, param):
+def test_gains_are_those_of_pytorch(name, param):
     assert init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)
+
+
+def test_gains():
+    assert init.calculate_gain("conv2d") == init.calculate_gain("sigmoid") == 1.0
+    assert init.calculate_gain("tanh") == 5 / 3 and init.calculate_gain("selu") == 0.75
+    assert init.calculate_gain("relu") == math.sqrt(2)
+    assert init.calculate_gain("leaky_relu", 0.3) == math.sqrt(2 / 1.09)
 
 
 def test_bad_gains():

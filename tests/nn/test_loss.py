@@ -38,7 +38,8 @@ def test_bce(reduction):
     against.module(lambda nn: nn.BCELoss(reduction=reduction), PROBABILITIES, MORE)
     edges = np.array([0.0, 1.0, 0.5, 1.0], "float32")
     targets = np.array([1.0, 1.0, 0.0, 0.0], "float32")
-    against.module(lambda nn: nn.BCELoss(reduction=reduction), edges, against.Fixed(targets))
+    fixed = against.Fixed(targets)
+    against.module(lambda nn: nn.BCELoss(reduction=reduction), edges, fixed, smooth=False)
 
 
 def weight_of(nn, *values):
@@ -121,9 +122,9 @@ def test_kl_div(reduction):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_with_margins(reduction):
-    s = SIGNS[:, 0]
+    signs, s = against.Fixed(SIGNS), against.Fixed(SIGNS[:, 0])
     against.module(lambda nn: nn.MarginRankingLoss(0.3, reduction=reduction), X, Y, SIGNS)
-    against.module(lambda nn: nn.HingeEmbeddingLoss(0.7, reduction=reduction), X, SIGNS)
+    against.module(lambda nn: nn.HingeEmbeddingLoss(0.7, reduction=reduction), X, signs)
     against.module(lambda nn: nn.CosineEmbeddingLoss(0.1, reduction=reduction), X, Y, s)
     against.module(lambda nn: nn.SoftMarginLoss(reduction=reduction), X, against.Fixed(SIGNS))
 

@@ -4,11 +4,11 @@ import copy
 import pickle
 
 import pytest
+from lazy import torch
 from nn import against, examples
 
 import tinyfin as tf
 
-torch = pytest.importorskip("torch")
 nn = tf.nn
 
 

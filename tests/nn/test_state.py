@@ -87,6 +87,71 @@ def test_all_misfits_are_listed():
     assert "'0.bias' is a int, expected a Tensor" in text and "1.weight" in text
 
 
+def test_nothing_changes_where_something_does_not_fit():
+    m = net()
+    before = [t.tolist() for t in m.state_dict().values()]
+    good = {k: v + 1 for k, v in m.state_dict().items()}
+    bad = {
+        "shape": {**good, "1.running_var": tf.ones(2)},
+        "kind": {**good, "1.running_var": None},
+        "missing": {k: v for k, v in good.items() if k != "1.running_var"},
+        "unexpected": {**good, "2.weight": tf.ones(1)},
+    }
+    for state in bad.values():
+        for assign in (False, True):
+            with pytest.raises(RuntimeError):
+                m.load_state_dict(state, assign=assign)
+            assert [t.tolist() for t in m.state_dict().values()] == before
+    with pytest.raises(RuntimeError, match="'0.bias' cannot be assigned"):
+        m.load_state_dict({**good, "0.bias": tf.ones(3, dtype=tf.int64)}, assign=True)
+    assert [t.tolist() for t in m.state_dict().values()] == before
+    m.load_state_dict(good)
+    assert m[1].running_var.tolist() == [2.0] * 3
+
+
+def test_nothing_changes_where_a_hook_or_extra_state_fails():
+    class Picky(nn.Linear):
+        extra = 1
+
+        def get_extra_state(self):
+            return self.extra
+
+        def set_extra_state(self, state):
+            if state < 0:
+                raise ValueError("negative")
+            self.extra = state
+
+    m = nn.Sequential(Picky(1, 1), Picky(1, 1))
+    before = [getattr(t, "tolist", lambda t=t: t)() for t in m.state_dict().values()]
+    good = {k: v + 1 for k, v in m.state_dict().items()}
+    with pytest.raises(ValueError, match="negative"):
+        m.load_state_dict({**good, "1._extra_state": -1})
+    assert [getattr(t, "tolist", lambda t=t: t)() for t in m.state_dict().values()] == before
+    handle = m.register_load_state_dict_post_hook(lambda module, keys: 1)
+    for assign in (False, True):
+        with pytest.raises(RuntimeError, match="post-hook returned"):
+            m.load_state_dict(good, assign=assign)
+        assert [getattr(t, "tolist", lambda t=t: t)() for t in m.state_dict().values()] == before
+    handle.remove()
+    m.load_state_dict(good)
+    assert m[0].extra == 2
+
+
+def test_expanded_tensors_are_refused():
+    m = nn.Module()
+    m.a = nn.Parameter(tf.zeros(2))
+    m.register_buffer("b", tf.zeros(1).expand(3))
+    with pytest.raises(RuntimeError, match="'b' is an expanded tensor"):
+        m.load_state_dict({"a": tf.ones(2), "b": tf.ones(3)})
+    assert m.a.tolist() == [0.0, 0.0]
+
+
+def test_a_module_may_load_by_itself():
+    m = nn.Linear(1, 1, bias=False)
+    m._load_from_state_dict({"p.weight": tf.tensor([[3.0]])}, "p.", {}, True, [], [], [])
+    assert m.weight.item() == 3.0
+
+
 def test_what_is_no_mapping():
     with pytest.raises(TypeError, match="state_dict is a list"):
         net().load_state_dict([])

@@ -52,7 +52,7 @@ def test_stacks():
         sequence({}, 4),
         spread=0.3,
         tolerance=1e-4,
-        mask=CAUSAL,
+        mask=against.Fixed(CAUSAL),
     )
     against.module(
         lambda nn: nn.TransformerDecoder(small(nn, "TransformerDecoderLayer"), 2),
@@ -60,7 +60,7 @@ def test_stacks():
         sequence({}, 5, 1),
         spread=0.3,
         tolerance=1e-4,
-        tgt_mask=CAUSAL,
+        tgt_mask=against.Fixed(CAUSAL),
     )
 
 
@@ -72,7 +72,7 @@ def test_whole():
         sequence({}, 4, 1),
         spread=0.3,
         tolerance=1e-4,
-        tgt_mask=CAUSAL,
+        tgt_mask=against.Fixed(CAUSAL),
     )
 
 

@@ -23,6 +23,7 @@ TAKEN = {
     "m.manual_seed(1.5)",
     "ones(2).to(1.5)",
     "ones(2)[..., ...]",
+    "F.conv2d(ones(1, 1, 4, 4), ones(1, 1, 3, 3), dilation=1 << 62)",
 }
 """Mistakes that PyTorch lets pass."""
 OTHER = {
@@ -36,7 +37,7 @@ def test_error(kind, begin, call):
     with pytest.raises(getattr(builtins, kind)) as caught:
         mistakes.run(call, tf)
     text = str(caught.value)
-    assert any(text.startswith(b) for b in begin.split("|")), text
+    assert text.startswith(begin), text
     assert "\n" not in text.strip() and len(text) < 400, "one line that can be read"
 
 

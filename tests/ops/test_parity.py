@@ -29,8 +29,6 @@ ABSENT = (
     "invalid gradient",
 )
 """What PyTorch says where it has no kernel for a dtype, takes no number, or lacks a derivative that we have."""
-NOT_BUILT = {"digamma"}
-"""Without a derivative here; test_grads sees to it that they say so."""
 
 
 def tolerance(name, want, dtype):
@@ -113,7 +111,7 @@ def gradients(outputs, leaves, module):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_gradients(name):
     row = table.TABLE.get(name)
-    if name in NOT_BUILT or (row is not None and (row.nondiff or row.mutates)):
+    if row is not None and (row.nondiff or row.mutates):
         pytest.skip("it has no derivative")
     for sample in (s for s in samples.samples_of(name) if s.torch and s.grad):
         want, their_leaves = theirs(name, sample, "float64", True)

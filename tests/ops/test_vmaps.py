@@ -6,7 +6,7 @@ import gradients
 import numpy as np
 import pytest
 import samples
-from graded import CONSTANT, REFUSED, graded
+from graded import CONSTANT, graded
 
 import tinyfin as tf
 
@@ -55,7 +55,7 @@ def batched_problem(fn, sample):
     return compare(tf.func.vmap(grads, randomness="same")(*batch), apart, "gradient")
 
 
-NAMES = [n for n in SUBJECTS if n not in CONSTANT and n not in REFUSED and n not in OF_THE_STORAGE]
+NAMES = [n for n in SUBJECTS if n not in CONSTANT and n not in OF_THE_STORAGE]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -263,6 +263,67 @@ def test_options_without_default_are_asked_for():
         Needy([{"params": [parameter()], "lr": 1.0}]).step()
 
 
+def change(state, key, value):
+    state["state"][1][key] = value
+
+
+@pytest.mark.parametrize(
+    "kind, options, damage, text",
+    [
+        ("SGD", {"momentum": 0.9}, lambda s: change(s, "momentum_buffer", "bad"), "'momentum_buf"),
+        ("SGD", {"momentum": 0.9}, lambda s: change(s, "momentum_buffer", tf.ones(3)), r"\(3,\)"),
+        ("SGD", {}, lambda s: s["param_groups"][0].update(lr="high"), "lr is a str"),
+        ("SGD", {}, lambda s: s["param_groups"][0].update(lr=float("nan")), "lr is nan"),
+        ("SGD", {}, lambda s: s["param_groups"][0].update(momentum=-1), "momentum is -1"),
+        ("Adam", {}, lambda s: change(s, "step", "one"), "'step' is a str"),
+        ("Adam", {}, lambda s: change(s, "step", float("nan")), "'step' is nan"),
+        ("Adam", {}, lambda s: change(s, "step", tf.ones(2)), "'step' is a Tensor"),
+        ("Adam", {}, lambda s: change(s, "exp_avg", None), "'exp_avg' is a NoneType"),
+        ("Adam", {}, lambda s: s["state"][1].pop("exp_avg_sq"), "no 'exp_avg_sq'"),
+        ("Adam", {"amsgrad": True}, lambda s: s["state"][1].pop("max_exp_avg_sq"), "no 'max_exp"),
+        ("Adam", {}, lambda s: s["param_groups"][0].update(betas=0.9), "betas is 0.9"),
+        ("AdamW", {}, lambda s: s["state"].update({1: 5}), "is a int, expected a dict"),
+        ("RMSprop", {"centered": True}, lambda s: s["state"][1].pop("grad_avg"), "no 'grad_avg'"),
+        ("RMSprop", {"momentum": 0.5}, lambda s: s["state"][1].pop("momentum_buffer"), "no 'mom"),
+        ("RMSprop", {}, lambda s: change(s, "square_avg", [1.0]), "'square_avg' is a list"),
+        ("SGD", {}, lambda s: s.pop("state"), "no 'state'"),
+        ("SGD", {}, lambda s: s.update(param_groups=3), "param_groups is a int"),
+        ("SGD", {}, lambda s: s["param_groups"][0].pop("params"), "group 0 has no 'params'"),
+    ],
+)
+def test_damaged_state_changes_nothing(kind, options, damage, text):
+    def make(lr):
+        params = [parameter(), parameter()]
+        opt = getattr(tf.optim, kind)(params, lr=lr, **options)
+        for p in params:
+            p.grad = tf.ones(2)
+        opt.step()
+        return opt
+
+    saved, opt = make(0.5).state_dict(), make(0.25)
+    damage(saved)
+    before = repr(opt.state_dict())
+    with pytest.raises((ValueError, TypeError), match=text):
+        opt.load_state_dict(saved)
+    assert repr(opt.state_dict()) == before
+    opt.step()
+
+
+def test_a_rate_just_below_zero_may_be_loaded():
+    """A schedule's rounding may have taken it there."""
+    opt = tf.optim.SGD([parameter()], lr=0.1)
+    opt.param_groups[0]["lr"] = -1e-18
+    other = tf.optim.SGD([parameter()], lr=0.1)
+    other.load_state_dict(opt.state_dict())
+    assert other.param_groups[0]["lr"] == -1e-18
+
+
+def test_options_that_are_no_numbers():
+    for options, text in (({"lr": "0.1"}, "lr is a str"), ({"lr": None}, "lr is a NoneType")):
+        with pytest.raises(TypeError, match=f"SGD: {text}, expected a number"):
+            tf.optim.SGD([parameter()], **options)
+
+
 def test_loading_what_does_not_fit():
     opt = tf.optim.SGD([parameter()], lr=0.1)
     two = tf.optim.SGD([{"params": [parameter()]}, {"params": [parameter()]}], lr=0.1)

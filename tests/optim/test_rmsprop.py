@@ -1,12 +1,11 @@
 """RMSprop against PyTorch over all its options."""
 
 import pytest
+from lazy import torch
 from nn import examples
 from optim import trajectories
 
 import tinyfin as tf
-
-torch = pytest.importorskip("torch")
 
 OPTIONS = [
     {},
@@ -25,6 +24,11 @@ OPTIONS = [
         "eps": 1e-3,
     },
 ]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_steps_follow_the_rule(options):
+    trajectories.check_rule(tf, "RMSprop", options, tolerance=1e-8)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

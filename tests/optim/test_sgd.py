@@ -1,12 +1,11 @@
 """SGD against PyTorch over all its options."""
 
 import pytest
+from lazy import torch
 from nn import examples
 from optim import trajectories
 
 import tinyfin as tf
-
-torch = pytest.importorskip("torch")
 
 OPTIONS = [
     {},
@@ -19,6 +18,11 @@ OPTIONS = [
     {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.2, "maximize": True},
     {"lr": 0.1, "momentum": 0.5, "dampening": 0.5, "weight_decay": 0.1},
 ]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_steps_follow_the_rule(options):
+    trajectories.check_rule(tf, "SGD", options)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -6,7 +6,7 @@ for runs the function again and collects them all, in the order in which they we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tinyfin.autograd import graph, levels, tree
 from tinyfin.autograd.graph import saved_tensors_hooks
@@ -186,7 +186,7 @@ class Input:
     def __init__(self, x: Tensor) -> None:
         self.needs, self.version = x.requires_grad, x._version
         self.leaf = x if x.requires_grad and x.is_leaf else None
-        self.held = None
+        self.held: Any = None
         if self.leaf is None:
             self.held = graph.pack(tensor.twin(x)) if tensor.mode() & SAVE else tensor.twin(x)
 
@@ -208,7 +208,7 @@ class Input:
 
 
 def checkpoint_sequential(
-    functions: Sequence,
+    functions: Any,
     segments: int,
     input: Tensor,
     use_reentrant: bool | None = None,

@@ -42,7 +42,7 @@ class custom_vjp:
         from functools import update_wrapper
 
         self.fun = fun
-        self.rules: tuple | None = None
+        self.rules: tuple | Any = None
         update_wrapper(self, fun)
 
     def defvjp(self, fwd: Callable, bwd: Callable) -> None:

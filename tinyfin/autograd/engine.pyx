@@ -4,10 +4,11 @@ from libc.stdint cimport uint16_t, uint32_t
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport dtype_object
+from tinyfin.core.layout cimport same_shape
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.tensor cimport (
-    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple, sync_view,
-    twin_of)
+    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple, source_number,
+    sync_view, twin_of)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *o)
@@ -94,7 +95,7 @@ cdef object unpacked(Node node, Py_ssize_t i, Py_ssize_t n, Packed packed, bint 
     if i >= n and keep:
         t.node, t.out_nr, t.needs = node, <int>(i - n), True
     elif i < n and isinstance(node.edges[i], Node):
-        t.node, t.out_nr, t.needs = <Node>node.edges[i], node.outs[i], True
+        t.node, t.out_nr, t.needs = <Node>node.edges[i], source_number(node, i), True
     return t
 
 
@@ -219,6 +220,9 @@ cdef tuple first_shape(Node node):
 cdef int accumulate(Tensor leaf, Tensor g, bint keep) except -1:
     """Adds to leaf.grad; takes the tensor over where nobody else holds its bytes."""
     cdef Tensor old
+    if not same_shape(&g.v, &leaf.v):
+        raise RuntimeError(f"backward: the gradient has shape {shape_tuple(&g.v)}, the leaf {shape_tuple(&leaf.v)}; "
+                           "its data was replaced after it was used")
     if leaf.grad_slot is None:
         if keep:
             leaf.grad_slot = g
@@ -242,9 +246,29 @@ cdef int accumulate(Tensor leaf, Tensor g, bint keep) except -1:
 
 # ---- the walk
 
-cdef int deposit(dict pending, list heap, Node node, int out_nr, object g) except -1:
+cdef int check_meets(Node node, int out_nr, Tensor g) except -1:
+    """Rules trust a gradient to have the shape that the result had; `data = ...` may have given it another since."""
+    cdef int k
+    cdef bint same
+    cdef tuple shape = None
+    if node.out_meta is not None:
+        shape = <tuple>node.out_meta[out_nr][0]
+        same = shape_tuple(&g.v) == shape
+    else:
+        same = g.v.ndim == node.first_ndim
+        for k in range(g.v.ndim if same else 0):
+            same = same and g.v.shape[k] == node.first_shape[k]
+    if not same:
+        raise RuntimeError(f"backward: a gradient of shape {shape_tuple(&g.v)} came for result {out_nr} of "
+                           f"{node.name_()}, which had shape {shape if shape is not None else first_shape(node)}; "
+                           "its data was replaced after that")
+    return 0
+
+
+cdef int deposit(dict pending, list heap, Node node, int out_nr, Tensor g) except -1:
     """Adds a gradient to what waits for a node."""
     cdef list slots = <list>pending.get(node)
+    check_meets(node, out_nr, g)
     if slots is None:
         slots = [None] * node.nout
         pending[node] = slots
@@ -405,10 +429,7 @@ cdef int walk(list heap, dict pending, dict wanted, dict late, set good, bint re
                 continue
         results = guarded(node, slots, keep, wanted, good)
         if node.hooks is not None:
-            for hook in list(node.hooks):
-                r = hook(tuple(results), tuple(slots))
-                if r is not None:
-                    results = list(r)
+            results = hooked(node, results, tuple(slots))
         slots = None
         if not retain:
             if node.saved is not None or node.backward is not None:
@@ -416,6 +437,44 @@ cdef int walk(list heap, dict pending, dict wanted, dict late, set good, bint re
             node.saved = node.backward = None
         pass_on(node, results, heap, pending, wanted, late, good, keep)
     return 0
+
+
+cdef object replaced(object hook, object before, object after):
+    """What a hook gave back in place of a gradient, which None leaves as it is; all hooks' results pass here."""
+    cdef Tensor old, new
+    if after is None:
+        return before
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not isinstance(after, Tensor):
+        raise TypeError(f"backward: hook '{name}' returned {type(after).__name__}, expected a Tensor or None")
+    if before is None:
+        raise RuntimeError(f"backward: hook '{name}' returned a Tensor in place of a gradient that is None")
+    old, new = before, after
+    if not same_shape(&new.v, &old.v):
+        raise RuntimeError(f"backward: hook '{name}' has changed the size of value: it returned shape "
+                           f"{shape_tuple(&new.v)}, the gradient has {shape_tuple(&old.v)}")
+    if new.v.dtype != old.v.dtype or new.v.backend != old.v.backend or new.v.index != old.v.index:
+        raise RuntimeError(f"backward: hook '{name}' has changed the type of value: it returned {new.dtype} on "
+                           f"{new.device}, the gradient is {old.dtype} on {old.device}")
+    return after
+
+
+cdef list hooked(Node node, list results, tuple grads):
+    """The inputs' gradients after the node's hooks, which see them as the inputs will get them."""
+    cdef Py_ssize_t i, n = len(results)
+    for i in range(n):
+        results[i] = None if results[i] is None or node.edges[i] is None else fit(node, i, results[i])
+    for hook in list(node.hooks):
+        r = hook(tuple(results), grads)
+        if r is None:
+            continue
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if not isinstance(r, (tuple, list)):
+            raise TypeError(f"backward: hook '{name}' returned {type(r).__name__}, expected a tuple of {n} gradients")
+        if len(r) != n:
+            raise RuntimeError(f"backward: hook '{name}' returned {len(r)} gradients, expected {n}")
+        results = [None if after is None else replaced(hook, before, after) for before, after in zip(results, r)]
+    return results
 
 
 cdef int call_watchers(Node node, list slots) except -1:
@@ -426,9 +485,7 @@ cdef int call_watchers(Node node, list slots) except -1:
                 continue
             k = -1 - out_nr if keeps else out_nr
             if slots[k] is not None:
-                r = watcher(slots[k])
-                if r is not None:
-                    slots[k] = r
+                slots[k] = replaced(watcher, slots[k], watcher(slots[k]))
     return 0
 
 
@@ -446,7 +503,7 @@ cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, 
         if isinstance(target, Node):
             if good is None or target in good:
                 g = fit(node, i, g)
-                deposit(pending, heap, target, node.outs[i], g)
+                deposit(pending, heap, target, source_number(node, i), <Tensor>g)
         elif wanted is None:
             g = fit(node, i, g)
             hand_over(target, g, late, keep)
@@ -469,9 +526,7 @@ cdef object filtered(Tensor leaf, object g):
     """A leaf's gradient after its hooks."""
     if g is not None and leaf.extra is not None and "hooks" in <dict>leaf.extra:
         for hook in list(leaf.extra["hooks"]):
-            r = hook(g)
-            if r is not None:
-                g = r
+            g = replaced(hook, g, hook(g))
     return g
 
 

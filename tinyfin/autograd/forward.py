@@ -310,7 +310,8 @@ def write_tangent(level: Level, x: Tensor, t: Tensor | None) -> None:
         t = F.zeros_of(x.shape, primal)
     else:
         t = t if t.dtype is x.dtype else F.cast(t, x.dtype)
-        t = laid(t if t.shape == x.shape else F.expand(t, x.shape), primal)
+        # a cast gives a tensor, which a checker cannot see
+        t = laid(t if t.shape == x.shape else F.expand(t, x.shape), primal)  # pyright: ignore[reportOptionalMemberAccess]
     x.set_extra_(DUAL, (level, primal, t))
 
 

@@ -34,6 +34,11 @@ class FunctionCtx:
         self._materialize = True
         self._node: Any = None
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for backward; writes to them in between are errors.
 
@@ -153,35 +158,44 @@ class Function:
 
     generate_vmap_rule = False
 
-    @staticmethod
-    def forward(*args: Any) -> Any:
-        """Computes the results; the user defines it."""
-        raise NotImplementedError("Function: the static method forward is not defined")
+    if TYPE_CHECKING:  # each class has parameters of its own
+        forward: Callable[..., Any]
+        setup_context: Callable[..., Any]
+        backward: Callable[..., Any]
+        vjp: Callable[..., Any]
+        jvp: Callable[..., Any]
+        vmap: Callable[..., Any]
+    else:
 
-    @staticmethod
-    def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> None:
-        """Keeps what backward needs, where forward takes no ctx."""
-        raise NotImplementedError("Function: the static method setup_context is not defined")
+        @staticmethod
+        def forward(*args: Any) -> Any:
+            """Computes the results; the user defines it."""
+            raise NotImplementedError("Function: the static method forward is not defined")
 
-    @staticmethod
-    def backward(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
-        """The gradients of forward's arguments, one each, from those of its results."""
-        raise NotImplementedError("Function: the static method backward is not defined")
+        @staticmethod
+        def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> None:
+            """Keeps what backward needs, where forward takes no ctx."""
+            raise NotImplementedError("Function: the static method setup_context is not defined")
 
-    @staticmethod
-    def vjp(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
-        """Another name for backward."""
-        raise NotImplementedError("Function: the static method vjp is not defined")
+        @staticmethod
+        def backward(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
+            """The gradients of forward's arguments, one each, from those of its results."""
+            raise NotImplementedError("Function: the static method backward is not defined")
 
-    @staticmethod
-    def jvp(ctx: FunctionCtx, *tangents: Tensor | None) -> Any:
-        """The tangents of the results from those of forward's arguments."""
-        raise NotImplementedError("Function: the static method jvp is not defined")
+        @staticmethod
+        def vjp(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
+            """Another name for backward."""
+            raise NotImplementedError("Function: the static method vjp is not defined")
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple:
-        """(results, their batch axes) on arguments that have a batch axis."""
-        raise NotImplementedError("Function: the static method vmap is not defined")
+        @staticmethod
+        def jvp(ctx: FunctionCtx, *tangents: Tensor | None) -> Any:
+            """The tangents of the results from those of forward's arguments."""
+            raise NotImplementedError("Function: the static method jvp is not defined")
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple:
+            """(results, their batch axes) on arguments that have a batch axis."""
+            raise NotImplementedError("Function: the static method vmap is not defined")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -299,7 +313,7 @@ class Backward:
         zeros = F.zeros_of(shape, like)
         return zeros if zeros.dtype is dtype else zeros.to(dtype)
 
-    def checked(self, found: tuple) -> tuple:
+    def checked(self, found: tuple | list) -> tuple:
         """The gradients, if there are as many as arguments and they fit these."""
         n, name = len(self.shapes), self.cls.__name__
         if len(found) > n and all(g is None for g in found[n:]):

@@ -221,7 +221,7 @@ class Case:
             raise ValueError(f"{self.name}: func returned no floating-point Tensor")
         return outs
 
-    def plain(self, i: int | None = None, value: Tensor | None = None) -> list:
+    def plain(self, i: int | None = None, value: Any = None) -> list:
         """Results without history, with input i replaced."""
         args = [
             x.detach().requires_grad_() if k in self.moving else x

@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-Tensor, Node = tensor.Tensor, tensor.Node
+Tensor = tensor.Tensor
+Node = tensor.Node
 GRAD, SAVE = 1, 2048
 THREAD = _local()
 

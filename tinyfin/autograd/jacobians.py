@@ -42,13 +42,13 @@ def in_blocks(columns: list, leaves: list) -> list:
 
 
 def jacrev(
-    func: Callable,
-    argnums: int | tuple = 0,
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of func by reverse mode, a block for each output and
     input.
 
@@ -110,13 +110,13 @@ def check_chunk(name: str, chunk_size: int | None) -> None:
 
 
 def jacfwd(
-    func: Callable,
-    argnums: int | tuple = 0,
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
     randomness: str = "error",
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of func by forward mode, a block for each output and
     input.
 
@@ -186,7 +186,7 @@ def last_first(block: Tensor, x: Tensor) -> Tensor:
     return F.permute(block, (*range(n, block.ndim), *range(n))) if n else block
 
 
-def hessian(func: Callable, argnums: int | tuple = 0) -> Callable:
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that returns the Hessian of func, by forward mode over reverse mode.
 
     >>> import tinyfin

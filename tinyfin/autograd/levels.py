@@ -171,8 +171,8 @@ def rerun(op, args: tuple, attrs: tuple):
     return op.run_with(args, attrs)
 
 
-def entry_at(t: Any, level: Level) -> tuple | None:
-    """(level, held tensor, tangent or dim) where t is a wrapper of this level."""
+def entry_at(t: Any, level: Level) -> Any:
+    """(level, held tensor, tangent or dim) where t is a wrapper of this level, else None."""
     extra = t.extra_ if isinstance(t, Tensor) else None
     if extra is None:
         return None

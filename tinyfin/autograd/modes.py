@@ -9,7 +9,11 @@ from tinyfin.core import tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal, TypeVar, overload
+
+    from typing_extensions import Self
+
+    Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 GRAD, INFERENCE, DETERMINISTIC, CHECK, ANOMALY = 1, 2, 4, 256, 1024
 DEFAULT = [GRAD]
@@ -23,17 +27,17 @@ class Mode:
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self.old = []
+        self.old: list[Any] = []
 
     def __enter__(self) -> Mode:
         self.old.append(tensor.set_mode(self.bits, self.mask))
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> Literal[False]:
         tensor.set_mode(self.old.pop(), self.mask)
         return False
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Fn) -> Fn:
         from functools import wraps
 
         if isinstance(function, type):
@@ -46,7 +50,7 @@ class Mode:
             with self.fresh():
                 return function(*args, **kwargs)
 
-        return wrapped
+        return wrapped  # pyright: ignore[reportReturnType] (wraps says that it is like it)
 
     def fresh(self) -> Mode:
         """A new block of the same mode, for recursive and concurrent calls."""
@@ -67,6 +71,13 @@ class no_grad(Mode):
 
     mask = GRAD
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        @overload
+        def __new__(cls, function: Fn) -> Fn: ...
+
     def __new__(cls, function: Callable | None = None) -> Any:
         return object.__new__(cls) if function is None else cls()(function)
 
@@ -85,6 +96,13 @@ class enable_grad(Mode):
     """
 
     mask = GRAD
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        @overload
+        def __new__(cls, function: Fn) -> Fn: ...
 
     def __new__(cls, function: Callable | None = None) -> Any:
         return object.__new__(cls) if function is None else cls()(function)
@@ -135,6 +153,13 @@ class inference_mode(Mode):
 
     mask = GRAD | INFERENCE
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+        @overload
+        def __new__(cls, mode: Fn) -> Fn: ...
+
     def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else object.__new__(cls)
 
@@ -174,7 +199,7 @@ class detect_anomaly(Mode):
         NAN["wanted"] = self.check_nan
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> Literal[False]:
         bits, NAN["wanted"] = self.old.pop()
         tensor.set_mode(bits, ANOMALY)
         return False
@@ -204,7 +229,7 @@ class set_detect_anomaly(Mode):
         self.old.append(self.first)
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> Literal[False]:
         NAN["wanted"] = self.former
         return super().__exit__(*exc)
 

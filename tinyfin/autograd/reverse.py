@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 Tensor = tensor.Tensor
 
 
-def as_list(name: str, value: Tensor | Sequence[Tensor]) -> list[Tensor]:
+def as_list(name: str, value: Any) -> list[Tensor]:
     """A tensor or a sequence of tensors as a list."""
+    if not hasattr(value, "__iter__"):
+        raise TypeError(
+            f"{name}: got {type(value).__name__}, expected a Tensor or a sequence of Tensors"
+        )
     items = [value] if isinstance(value, Tensor) else list(value)
     for t in items:
         if not isinstance(t, Tensor):
@@ -24,10 +28,19 @@ def as_list(name: str, value: Tensor | Sequence[Tensor]) -> list[Tensor]:
     return items
 
 
+def refused_gradient(name: str, value: Any) -> TypeError:
+    """The error for what is no gradient."""
+    return TypeError(
+        f"{name}: gradient is {value!r} of type {type(value).__name__}, expected a Tensor or None"
+    )
+
+
 def cotangents(name: str, tensors: list, grads: Any) -> list[Tensor]:
     """One cotangent per tensor: given, or 1 for scalars."""
     if grads is None or isinstance(grads, Tensor):
         grads = [grads] * len(tensors) if grads is None else [grads]
+    if not hasattr(grads, "__iter__"):
+        raise refused_gradient(name, grads)
     grads = list(grads)
     if len(grads) != len(tensors):
         raise RuntimeError(f"{name}: {len(grads)} gradients given for {len(tensors)} tensors")
@@ -47,9 +60,15 @@ def cotangents(name: str, tensors: list, grads: Any) -> list[Tensor]:
                     "for scalar outputs, give one of the same shape"
                 )
             g = F.full_of(t.shape, 1, t)
+        elif not isinstance(g, Tensor):
+            raise refused_gradient(name, g)
         elif tuple(g.shape) != tuple(t.shape):
             raise RuntimeError(
                 f"{name}: the gradient has shape {tuple(g.shape)}, the tensor {tuple(t.shape)}"
+            )
+        elif g.device != t.device:
+            raise RuntimeError(
+                f"{name}: the gradient is on {g.device}, the tensor on {t.device}; use to() first"
             )
         elif g.dtype is not t.dtype:
             g = g.to(t.dtype)
@@ -190,7 +209,8 @@ def rare_list(t: Tensor, key: str) -> list:
     """The list stored under `key` among the tensor's rare things."""
     if t.extra_ is None or key not in t.extra_:
         t.set_extra_(key, [])
-    return t.extra_[key]
+    # set_extra_ made the dictionary
+    return t.extra_[key]  # pyright: ignore[reportOptionalSubscript]
 
 
 def retain_grad(self: Tensor) -> None:
@@ -212,7 +232,7 @@ def retain_grad(self: Tensor) -> None:
     retain_again(self)
 
 
-def retain_again(self: Tensor) -> None:
+def retain_again(self: Any) -> None:
     """Watches what made the present value: after a write it is another node."""
     import weakref
 

@@ -23,7 +23,7 @@ Tensor = tensor.Tensor
 GRAD = 1
 
 
-def picked(name: str, args: tuple, argnums: int | tuple) -> tuple:
+def picked(name: str, args: tuple, argnums: int | tuple[int, ...]) -> tuple:
     """The arguments to differentiate by: one, or a tuple of them."""
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     for n in numbers:
@@ -41,7 +41,7 @@ def picked(name: str, args: tuple, argnums: int | tuple) -> tuple:
     return tuple(args[n] for n in numbers) if isinstance(argnums, tuple) else args[argnums]
 
 
-def placed(args: tuple, argnums: int | tuple, value: Any) -> tuple:
+def placed(args: tuple, argnums: int | tuple[int, ...], value: Any) -> tuple:
     """The arguments with those of argnums replaced."""
     out = list(args)
     if isinstance(argnums, tuple):
@@ -116,7 +116,9 @@ def split_aux(name: str, result: Any, has_aux: bool) -> tuple:
     return result
 
 
-def grad_and_value(func: Callable, argnums: int | tuple = 0, has_aux: bool = False) -> Callable:
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns (gradient, value) of func, whose output is a single number.
 
     Args:
@@ -134,7 +136,9 @@ def grad_and_value(func: Callable, argnums: int | tuple = 0, has_aux: bool = Fal
     return differentiated("grad_and_value", func, argnums, has_aux)
 
 
-def differentiated(name: str, func: Callable, argnums: int | tuple, has_aux: bool) -> Callable:
+def differentiated(
+    name: str, func: Callable[..., Any], argnums: int | tuple[int, ...], has_aux: bool
+) -> Callable[..., Any]:
     """grad_and_value, under the name that errors shall use."""
 
     @wraps(func)
@@ -166,7 +170,9 @@ def differentiated(name: str, func: Callable, argnums: int | tuple, has_aux: boo
     return wrapped
 
 
-def grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = False) -> Callable:
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns the gradient of func, whose output is a single number.
 
     Args:
@@ -191,7 +197,9 @@ def grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = False) -> Cal
     return wrapped
 
 
-def value_and_grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = False) -> Callable:
+def value_and_grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns (value, gradient) of func, whose output is a single number.
 
     Args:
@@ -213,7 +221,7 @@ def value_and_grad(func: Callable, argnums: int | tuple = 0, has_aux: bool = Fal
     return wrapped
 
 
-def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(func(*primals), pull), where pull maps cotangents of the output to those of the primals.
 
     Args:
@@ -262,8 +270,13 @@ def matching(result: Any, cotangents: Any, outs: list) -> list:
 
 
 def jvp(
-    func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
-) -> tuple:
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """(func(*primals), its derivative along tangents), by forward mode.
 
     Args:
@@ -323,7 +336,7 @@ def tree_of_tensors(name: str, result: Any) -> list:
     return leaves
 
 
-def linearize(func: Callable, *primals: Any) -> tuple:
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, ...]:
     """(func(*primals), push), where push maps tangents of the primals to those of the output.
 
     >>> import tinyfin
@@ -338,7 +351,9 @@ def linearize(func: Callable, *primals: Any) -> tuple:
     return func(*primals), push
 
 
-def hvp(func: Callable, primals: tuple, tangents: tuple) -> tuple:
+def hvp(
+    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """(gradient, Hessian times tangents) of a function with a single number as output.
 
     >>> import tinyfin

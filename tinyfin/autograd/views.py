@@ -62,15 +62,15 @@ def strided(x, shape, stride, offset):
     return F.as_strided_view.run_with((x,), (shape, stride, offset, x.stride(), x.storage_offset()))
 
 
-def overlaps(shape, stride):
-    """Whether elements of a geometry may share memory; exact for what slicing and transposing
-    make."""
-    reach = 0
-    for step, size in sorted((abs(step), size) for size, step in zip(shape, stride) if size != 1):
-        if step <= reach:
-            return True
-        reach += step * (size - 1)
-    return False
+def moved(g, here, there):
+    """Values g that lie at positions `here`, read at positions `there`: summed where several lie, 0
+    where none."""
+    if here.numel() == 0 or there.numel() == 0:
+        return F.zeros_of(there.shape, g)
+    low = min(int(here.min()), int(there.min()))
+    span = max(int(here.max()), int(there.max())) - low + 1
+    buffer = F.index_add(F.zeros_of((span,), g), 0, here - low, g.reshape(-1))
+    return F.index_select(buffer, 0, there - low)
 
 
 def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
@@ -82,22 +82,15 @@ def strided_embed(g, shape, size, stride, offset, base_stride, base_offset):
         and offset == base_offset
     ):
         return g
-    if (
-        is_dense(shape, base_stride)
-        and not overlaps(size, stride)
-        and within(shape, size, stride, offset - base_offset)
-    ):
+    overlapping = tensor.row_major_overlapping(size, stride)[1]
+    dense = tensor.row_major_overlapping(shape, base_stride)[0]
+    if dense and not overlapping and within(shape, size, stride, offset - base_offset):
         out = F.zeros_of(shape, g)
         tensor.assign(strided(out, size, stride, out.storage_offset() + offset - base_offset), g)
         return out
     here = positions(size, stride, g.device).reshape(-1) + offset
     there = positions(shape, base_stride, g.device).reshape(-1) + base_offset
-    if here.numel() == 0 or there.numel() == 0:
-        return F.zeros_of(shape, g)
-    low = min(int(here.min()), int(there.min()))
-    span = max(int(here.max()), int(there.max())) - low + 1
-    buffer = F.index_add(F.zeros_of((span,), g), 0, here - low, g.reshape(-1))
-    return F.index_select(buffer, 0, there - low).reshape(shape)
+    return moved(g, here, there).reshape(shape)
 
 
 def write_node(base, view, node, out_nr):
@@ -106,7 +99,7 @@ def write_node(base, view, node, out_nr):
     geometry = (tuple(view.shape), view.stride(), view.storage_offset())
     mine = (tuple(base.shape), base.stride(), base.storage_offset())
     written = tensor.twin(view)
-    dense = is_dense(mine[0], mine[1])
+    dense = tensor.row_major_overlapping(*mine[:2])[0]
     tensor.attach(written, node, out_nr)
     old_matters = base.requires_grad
 
@@ -115,9 +108,11 @@ def write_node(base, view, node, out_nr):
             return dense_parts(
                 grads[0], geometry[0], geometry[1], geometry[2] - mine[2], old_matters
             )
-        index = index_of(mine, geometry, grads[0].device)
-        outside = clear_region(grads[0], index) if old_matters else None
-        return outside, F.index_select(grads[0].reshape(-1), 0, index).reshape(geometry[0])
+        g = grads[0]
+        here = positions(*mine[:2], g.device).reshape(-1) + mine[2]
+        there = positions(*geometry[:2], g.device).reshape(-1) + geometry[2]
+        outside = clear(g, there, here) if old_matters else None
+        return outside, moved(g, here, there).reshape(geometry[0])
 
     return tensor.python_node("write", backward, (base, written), (base,))
 
@@ -145,32 +140,11 @@ def dense_parts(g, shape, stride, offset, old_matters):
     return outside, inside
 
 
-def index_of(mine, geometry, device):
-    """Flat row-major numbers in the base of the view's elements."""
-    shape, stride, offset = mine
-    wanted = positions(geometry[0], geometry[1], device) + (geometry[2] - offset)
-    if is_dense(shape, stride):
-        return wanted.reshape(-1)
-    lookup = positions(shape, stride, device).reshape(-1)
-    order = F.argsort(lookup)
-    return order[F.searchsorted(lookup[order], wanted.reshape(-1))]
-
-
-def is_dense(shape, stride):
-    """Row-major without gaps."""
-    step = 1
-    for size, s in zip(reversed(shape), reversed(stride)):
-        if size != 1 and s != step:
-            return False
-        step *= size
-    return True
-
-
-def clear_region(g, index):
-    """g with zeros where the view wrote; g may be infinite there."""
-    flat = g.reshape(-1)
-    hits = F.index_add(F.zeros_of(flat.shape, g), 0, index, F.full_of(index.shape, 1.0, g))
-    return F.where(hits == 0, flat, 0.0).reshape(g.shape)
+def clear(g, written, here):
+    """g, whose elements lie at positions `here`, with zeros where a view wrote; g may be infinite
+    there."""
+    hits = moved(F.full_of(written.shape, 1.0, g), written, here).reshape(g.shape)
+    return F.where(hits == 0, g, 0.0)
 
 
 for _name, _value in {

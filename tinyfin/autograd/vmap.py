@@ -178,13 +178,13 @@ def assign(level: Level, x: Tensor, src: Tensor) -> Tensor:
 
 
 def vmap(
-    func: Callable,
+    func: Callable[..., Any],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that maps func over an axis of its arguments.
 
     Args:
@@ -277,7 +277,7 @@ def mapped_axis(x: Any, d: Any) -> int | None:
 
 
 def run(
-    func: Callable,
+    func: Callable[..., Any],
     build: tuple,
     leaves: list,
     dims: list,
@@ -330,7 +330,8 @@ def joined(pieces: list, out_dims: Any) -> Any:
     places = tree.spread(out_dims, pieces[0])
     columns = zip(*map(tree.flatten, pieces))
     leaves = []
-    for d, parts in zip(places, columns):
+    # each chunk was refused where the places do not fit
+    for d, parts in zip(places, columns):  # pyright: ignore[reportArgumentType]
         if d is None or parts[0] is None:
             leaves.append(parts[0])
         else:

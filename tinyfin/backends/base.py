@@ -1,11 +1,20 @@
 """The table of backends: what there is, which one new tensors use, and what a missing one lacks."""
 
+from __future__ import annotations
+
 from tinyfin.core import tensor
 from tinyfin.core.device import SLOTS, Device, add_device_type, device_object
 
-REGISTRY = {}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from tinyfin.core.device import DeviceLike
+
+REGISTRY: dict[str, Backend] = {}
 """name -> Backend, in the order in which they are listed."""
-STATE = {"name": "cpu", "warned": set(), "found": False}
+STATE: dict[str, Any] = {"name": "cpu", "warned": set(), "found": False}
 
 
 class Backend:
@@ -14,20 +23,23 @@ class Backend:
     A third party's backend is a subclass offered through the entry point group `tinyfin.backends`.
     """
 
-    name = ""
-    device = ""
+    name: str = ""
+    device: str = ""
     """Device type on which its tensors live; `cpu` for backends that share the host's memory."""
+    inexact: Collection[str] = ()
+    """Families whose kernels may give other bits from run to run, or than other devices: refused in
+    deterministic mode."""
     opened = False
 
-    def missing(self):
+    def missing(self) -> str | None:
         """Why the backend cannot be used here and what would help; None where it can."""
         return None
 
-    def kernels(self):
+    def kernels(self) -> dict[str, Any]:
         """family -> kernel capsule, or (capsule, variant)."""
         return {}
 
-    def allocate(self, nbytes, index):
+    def allocate(self, nbytes: int, index: int) -> Any:
         """An object that owns `nbytes` bytes on the device.
 
         Where it has the buffer protocol, kernels find the bytes' address in `tf_view.data`; else its
@@ -35,21 +47,21 @@ class Backend:
         """
         raise NotImplementedError(f"backend {self.name} allocates nothing")
 
-    def upload(self, block, data):
+    def upload(self, block: Any, data: bytes) -> None:
         """Writes bytes into a block that allocate gave."""
         memoryview(block).cast("B")[: len(data)] = data
 
-    def download(self, block, nbytes):
+    def download(self, block: Any, nbytes: int) -> bytes:
         """The first bytes of a block that allocate gave."""
         return bytes(memoryview(block).cast("B")[:nbytes])
 
-    def activate(self):
+    def activate(self) -> None:
         """Called when the backend becomes the default."""
 
-    def deactivate(self):
+    def deactivate(self) -> None:
         """Called when another backend becomes the default."""
 
-    def open(self):
+    def open(self) -> None:
         """Connects the kernels; once."""
         if self.opened:
             return
@@ -58,11 +70,11 @@ class Backend:
         slot = SLOTS[self.device]
         if slot != SLOTS["cpu"]:
             tensor.set_allocator(slot, self.allocate)
-        table.connect(slot, self.kernels())
+        table.connect(slot, self.kernels(), self.inexact)
         self.opened = True
 
 
-def register(backend):
+def register(backend: Backend) -> None:
     """Enters a backend into the table; a new device type takes a slot from 8 on."""
     if not isinstance(backend, Backend):
         raise TypeError(f"register: got {backend!r}, expected an instance of tinyfin.Backend")
@@ -79,7 +91,7 @@ def register(backend):
     REGISTRY[backend.name] = backend
 
 
-def find_plugins():
+def find_plugins() -> None:
     """Backends that installed packages offer; looked up when first asked for."""
     if STATE["found"]:
         return
@@ -94,7 +106,7 @@ def find_plugins():
                 warn(f"backend {point.name} could not be loaded: {error}")
 
 
-def warn(text):
+def warn(text: str) -> None:
     """One warning per text."""
     if text not in STATE["warned"]:
         STATE["warned"].add(text)
@@ -103,7 +115,7 @@ def warn(text):
         warnings.warn("tinyfin: " + text, RuntimeWarning, stacklevel=3)
 
 
-def backend_set(name):
+def backend_set(name: str) -> bool:
     """Makes a backend the default for everything created afterwards; False where it is not to be had.
 
     Args:
@@ -120,7 +132,7 @@ def backend_set(name):
         find_plugins()
     backend = REGISTRY.get(base)
     device = None if backend is None else device_named(backend.device + colon + number)
-    if device is None:
+    if backend is None or device is None:
         warn(f"there is no backend named '{name}'; have {', '.join(REGISTRY)}")
         return False
     reason = backend.missing()
@@ -140,7 +152,7 @@ def backend_set(name):
     return True
 
 
-def device_named(text):
+def device_named(text: str) -> Device | None:
     """The device, or None where the text names none."""
     try:
         return Device(text)
@@ -148,19 +160,19 @@ def device_named(text):
         return None
 
 
-def backend_name():
+def backend_name() -> str:
     """The name of the default backend."""
     return STATE["name"]
 
 
-def backend_list():
+def backend_list() -> dict[str, str | None]:
     """name -> None where the backend can be used, else why not and what would help."""
     find_plugins()
     return {name: backend.missing() for name, backend in REGISTRY.items()}
 
 
-def backend_support():
-    """operation -> backend -> 'native', 'formula' or 'falls back'."""
+def backend_support() -> dict[str, dict[str, str]]:
+    """operation -> backend -> 'native', 'formula' or 'falls back'; rows that only record are left out."""
     from tinyfin.ops import table
 
     usable = {}
@@ -171,6 +183,8 @@ def backend_support():
     support = {}
     for name, op in table.OPS.items():
         plain = op.plain or op
+        if plain.family is None and plain.formula is None and not plain.view:
+            continue
         support[name] = {
             b: "native"
             if plain.has_kernel(slot)
@@ -182,12 +196,12 @@ def backend_support():
     return support
 
 
-def default_device():
+def default_device() -> Device:
     """The device of everything created without naming one."""
     return device_object(*tensor.default_backend())
 
 
-def place(device):
+def place(device: DeviceLike | None) -> tuple[int, int]:
     """(slot, index) of a device, a string or None for the default; opens its backend."""
     if device is None:
         return tensor.default_backend()
@@ -210,7 +224,7 @@ def place(device):
     return device.slot, device.index or 0
 
 
-def mixed_devices(name, values):
+def mixed_devices(name: str, values: Any) -> RuntimeError:
     """The error for tensors on different devices."""
     where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))
     return RuntimeError(

@@ -287,7 +287,7 @@ def _show(training: Training, predicted: list[int], out: TextIO) -> None:
 def _draw_curve(history: list[dict[str, float]], path: str) -> str:
     """Draws loss and accuracy over the epochs; returns a sentence on what became of it."""
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError:
         return "learning curve: not drawn, as matplotlib is not installed (pip install matplotlib)"
     epochs = range(1, len(history) + 1)

@@ -58,13 +58,13 @@ class Progress:
 
     def print(self, text: str, file: TextIO | None = None) -> None:
         """Prints a line without tearing the bar."""
-        file = sys.stdout if file is None else file
-        if self._bar is not None and file.isatty():
+        out = sys.stdout if file is None else file
+        if self._bar is not None and out.isatty():
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
             return
         if self._terminal:
             self._clear()
-        print(text, file=file, flush=True)
+        print(text, file=out, flush=True)
 
     def _draw(self) -> None:
         now = time.monotonic()
@@ -85,9 +85,13 @@ class Progress:
 def _rich_bar() -> Any:
     """A bar of rich, or None where rich is not installed."""
     try:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
+        from rich.console import Console  # pyright: ignore[reportMissingImports]
+        from rich.progress import (  # pyright: ignore[reportMissingImports]
+            BarColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as RichProgress  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     columns = (

@@ -42,7 +42,7 @@ enum {
   TF_ENOMEM,       /* scratch memory refused: detail = bytes */
   TF_EINDEX,       /* index out of range: detail = value, size, dim */
   TF_EZERODIV,     /* integer division by zero */
-  TF_EVALUE,       /* a value outside the domain: detail = argument number, value */
+  TF_EVALUE,       /* a value outside the domain: detail = argument, bits of the double, domain */
   TF_EUNSUPPORTED, /* this kernel does not take this dtype or layout */
   TF_ENONDET       /* refused in deterministic mode */
 };

@@ -114,7 +114,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         g.record = g.record and bits & GRAD
         if op.formula is not None and (op.kernel[g.backend] == NULL or
                                        (g.record and op.vjp is None and op.vjp_all is None)):
-            return op.formula(*[None if args[i] == NULL else <object>args[i] for i in range(n)], *op.decode(at))
+            return run_formula(op, args, n, at)
         if op.mutates:
             return run_mutating(op, args, n, ins, at, bits, g.backend)
         if op.view:
@@ -155,7 +155,7 @@ cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const
         work += ins[i].size
     rc = launch(op, ins, n, outs, at, &call, bits, g.backend, work)
     if rc:
-        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+        raise kernel_error(op.name, op, rc, &call, ins, n)
     if g.record and category[out.v.dtype] >= 2 and not op.row.nondiff:
         record_outputs(op, args, n, at, out, rest)
     return out if rest is None else (out, *rest)
@@ -177,7 +177,10 @@ cdef inline int launch(Op op, const tf_view **ins, int n, tf_view **outs, const 
     cdef int rc
     cdef uint32_t csr = 0
     call.ctx, call.mode = op.ctx[backend], TF_DETERMINISTIC if bits & DETERMINISTIC else 0
+    memset(call.detail, 0, sizeof(call.detail))  # kernels fill in what their error has to tell
     if call.mode:
+        if op.inexact >> backend & 1:
+            return TF_ENONDET
         csr = tf_csr_get()
         tf_csr_set(csr | TF_FLUSH)
     if work >= GIL_GRAIN:
@@ -218,7 +221,7 @@ cdef object run_view(Op op, PyObject **args, int n, const tf_view **ins, const t
                                f"{x.stride()} cannot be viewed as {shape_tuple(&out.v)}; use reshape")
         return op(OPS["contiguous_copy"](x), *op.decode(at))
     settle(&out.v)
-    if out.v.size < 0:
+    if not countable(&out.v):
         raise RuntimeError(f"{op.name}: shape {shape_tuple(&out.v)} has more elements than can be counted")
     out.storage = x.storage
     out.base = x if x.base is None else x.base
@@ -275,6 +278,8 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
         work += ins[i].size
         if op.mutates[i] and args[i] != NULL:
             check_writable(<Tensor>args[i], op.name, bits)
+            if bits & GRAD and flows(<Tensor>args[i]):
+                check_view(<Tensor>args[i], op.name)
     call.compute = op.result_class
     if op.rule != NULL:
         op.rule(ins, n, outs, at, &call, op.name)
@@ -284,7 +289,7 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
     else:
         rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
     if rc:
-        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+        raise kernel_error(op.name, op, rc, &call, ins, n)
     for i in range(n):
         if op.mutates[i] and args[i] != NULL:
             bump(<Tensor>args[i])
@@ -369,6 +374,7 @@ cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint3
         return HOOKS["inplace_formula"](op, x, plain.run_with(
             tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), plain.decode(at)))
     if record:
+        check_view(x, op.name)
         node = make_node(plain, args, n)
         keep_old_value(node, x)
         keep_shapes(node, args, n, x)
@@ -429,7 +435,7 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
     outs[0] = &x.v
     rc = launch(op.plain, ins, n, outs, at, &call, bits, x.v.backend, x.v.size)
     if rc:
-        raise HOOKS["kernel_error"](op.name, rc, [call.detail[i] for i in range(4)])
+        raise kernel_error(op.name, op, rc, &call, ins, n)
     return 0
 
 
@@ -446,7 +452,7 @@ cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
         return 0
     rc = launch(op, ins, 1, outs, &NO_ATTRS, &call, bits, x.v.backend, x.v.size)
     if rc:
-        raise HOOKS["kernel_error"]("copy_", rc, [call.detail[i] for i in range(4)])
+        raise kernel_error("copy_", op, rc, &call, ins, 1)
     return 0
 
 
@@ -492,11 +498,13 @@ def assign(Tensor x, src, str name="copy_"):
         if not wrap_number(src, &number, &slot):
             raise TypeError(f"{name}: {src!r} of type {type(src).__name__} was given, expected a Tensor or a number")
         check_number(name, x.v.dtype, number.dtype, &slot)
-        t = Tensor.__new__(Tensor)
+        t = Tensor.__new__(Tensor)      # over `slot`: nothing here keeps it, and a number needs no memory
         t.v = number
-        t.storage = allocate(8, TF_CPU, 0, name)
-        (<int64_t *>t.storage.data)[0] = slot
-        t.v.data, t.v.flags = t.storage.data, TF_CONTIGUOUS
+        t.v.flags = TF_CONTIGUOUS
+        if bits & SLOW or x.v.backend != TF_CPU:
+            t.storage = allocate(8, TF_CPU, 0, name)
+            (<int64_t *>t.storage.data)[0] = slot
+            t.v.data = t.storage.data
         src = t
     if bits & SLOW:
         r = HOOKS["slow"](OPS["assign"], (x, src), (), bits)
@@ -511,6 +519,7 @@ def assign(Tensor x, src, str name="copy_"):
     if shares_oddly(t, x):
         t = OPS["contiguous_copy"](t)
     if bits & GRAD and (flows(x) or flows(t)) and category[x.v.dtype] >= 2:
+        check_view(x, name)
         args[0], args[1] = <PyObject *>x, <PyObject *>t
         node = make_node(OPS["assign"], args, 2)
         keep_shapes(node, args, 2, x)
@@ -520,16 +529,6 @@ def assign(Tensor x, src, str name="copy_"):
         finish_node(node, &NO_ATTRS, x, None)
         set_history(x, node, 0)
     return x
-
-
-cdef int do_nothing(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
-                    tf_call *call) noexcept nogil:
-    return TF_OK
-
-
-def empty_kernel():
-    """A kernel that leaves its output as it is: for the backend that computes nothing."""
-    return kernel_capsule(do_nothing)
 
 
 def empty_tensor(shape, DType dtype not None, int backend, int index, str label="empty"):
@@ -550,6 +549,39 @@ def empty_tensor(shape, DType dtype not None, int backend, int index, str label=
 def block_of(Tensor t not None):
     """(what owns the bytes of the tensor's storage, their number)."""
     return t.storage.owner, t.storage.nbytes
+
+
+def storage_of(Tensor t not None):
+    """What holds the bytes: one object for all tensors that share them."""
+    return t.storage
+
+
+def result_dtype(a, b):
+    """The dtype of an arithmetic result, by the rule of the elementwise rows."""
+    cdef const tf_view *ins[2]
+    cdef tf_view numbers[2]
+    cdef int64_t slots[2]
+    cdef int i
+    for i, x in enumerate((a, b)):
+        if isinstance(x, Tensor):
+            ins[i] = &(<Tensor>x).v
+        elif wrap_number(x, &numbers[i], &slots[i]):
+            ins[i] = &numbers[i]
+        else:
+            raise TypeError(f"result_type: tensor{i + 1} is {x!r} of type {type(x).__name__}, expected a Tensor or a "
+                            "number")
+    return dtype_object(promote_inputs(ins, 2, "result_type"))
+
+
+def row_major_overlapping(shape, stride):
+    """(whether a geometry is row-major without gaps, whether its elements may share memory)."""
+    cdef tf_view v
+    cdef int i
+    v.ndim, v.flags = len(shape), 0
+    for i in range(v.ndim):
+        v.shape[i], v.strides[i] = shape[i], stride[i]
+    settle(&v)
+    return v.flags & TF_CONTIGUOUS != 0, overlaps_itself(&v)
 
 
 def window_on_host(Tensor t not None, Tensor base not None):

@@ -1,10 +1,12 @@
 """Device: where a tensor's elements are. Which backends exist is `backends/base.py`'s to know."""
 
+from __future__ import annotations
+
 SLOTS = {"cpu": 0, "null": 1, "vulkan": 2, "opengl": 3}
 """Device types and the slots of their kernels; 8 to 15 belong to third parties."""
 
 NAMES = {slot: name for name, slot in SLOTS.items()}
-MADE = {}
+MADE: dict[tuple[int, int], Device] = {}
 
 
 class Device:
@@ -16,7 +18,11 @@ class Device:
 
     __slots__ = ("type", "index", "slot")
 
-    def __init__(self, spec, index=None):
+    type: str
+    index: int | None
+    slot: int
+
+    def __init__(self, spec: DeviceLike, index: int | None = None) -> None:
         if isinstance(spec, Device):
             spec, index = spec.type, spec.index
         if not isinstance(spec, str):
@@ -45,29 +51,29 @@ class Device:
             raise RuntimeError(f"device: {kind}:{index} does not exist, the host is one device")
         self.type, self.index, self.slot = kind, index, SLOTS[kind]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Device):
             return NotImplemented
         return self.slot == other.slot and (self.index or 0) == (other.index or 0)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.slot, self.index or 0))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"device(type='{self.type}')"
             if self.index is None
             else f"device(type='{self.type}', index={self.index})"
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return Device, (str(self),)
 
 
-def device_object(slot, index):
+def device_object(slot: int, index: int) -> Device:
     """The device of a kernel slot and number; the same object every time."""
     key = (slot, index)
     if key not in MADE:
@@ -75,6 +81,13 @@ def device_object(slot, index):
     return MADE[key]
 
 
-def add_device_type(name, slot):
+def add_device_type(name: str, slot: int) -> None:
     """Enters a third party's device type."""
     SLOTS[name], NAMES[slot] = slot, name
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    DeviceLike: TypeAlias = Device | str

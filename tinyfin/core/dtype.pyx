@@ -100,6 +100,11 @@ def all_dtypes():
     return dict(BY_NAME)
 
 
+def as_dtype(str name, value):
+    """The dtype object that a user's dtype, or Python's float, int or bool, stands for."""
+    return dtype_object(dtype_id(value, name))
+
+
 cdef int dtype_id(object value, object op) except -1:
     if isinstance(value, DType):
         if (<DType>value).id >= TF_C64:
@@ -114,25 +119,24 @@ cdef int dtype_id(object value, object op) except -1:
     raise TypeError(f"{op}: dtype is {value!r}, expected a tinyfin dtype such as tinyfin.float32")
 
 
-cdef int DEFAULT_FLOAT = TF_F32
+DEFAULT_FLOAT[0] = TF_F32
 
 
 cpdef int default_float():
     """Id of the dtype that Python floats and integer inputs of float operations take."""
-    return DEFAULT_FLOAT
+    return DEFAULT_FLOAT[0]
 
 
 def get_default_dtype():
     """The floating-point dtype of new tensors made from Python numbers."""
-    return dtype_object(DEFAULT_FLOAT)
+    return dtype_object(DEFAULT_FLOAT[0])
 
 
 def set_default_dtype(d):
-    """Sets the floating-point dtype of new tensors; `d` must be floating point."""
-    global DEFAULT_FLOAT
+    """Sets the floating-point dtype of new tensors made from Python numbers; `d` must be floating point."""
     if not isinstance(d, DType) or not d.is_floating_point:
         raise TypeError(f"set_default_dtype: d is {d!r}, expected a floating-point dtype")
-    DEFAULT_FLOAT = (<DType>d).id
+    DEFAULT_FLOAT[0] = (<DType>d).id
 
 
 def promote_types(type1, type2):

@@ -15,6 +15,39 @@ def amount(nbytes):
     return ""
 
 
+def rename(error, name, names):
+    """Where an error's text begins with one of the names, it begins with `name` afterwards."""
+    text = error.args[0] if error.args else None
+    if isinstance(text, str):
+        first, colon, rest = text.partition(": ")
+        if colon and first in names:
+            error.args = (f"{name}: {rest}", *error.args[1:])
+
+
+KINDS = {
+    "b": "bool",
+    "i": "integers",
+    "f": "float32 or float64",
+    "h": "float16 or bfloat16",
+}
+
+
+def unsupported(op, kinds, dtypes):
+    """What a kernel refuses: a dtype, or a layout of dtypes that it takes otherwise."""
+    given = ", ".join(dict.fromkeys(map(str, dtypes)))
+    if kinds != "any" and any(not set(kind_of(d)) <= set(kinds) for d in dtypes):
+        wanted = ", ".join(words for kind, words in KINDS.items() if kind in kinds)
+        return f"{op}: dtype {given} was given, expected {wanted}"
+    return f"{op}: there is no kernel for arguments of {given} in these sizes and strides"
+
+
+def kind_of(dtype):
+    """A dtype's letter in a row's `dtypes`."""
+    if dtype.is_floating_point:
+        return "h" if dtype.itemsize < 4 else "f"
+    return "b" if str(dtype).endswith("bool") else "i"
+
+
 def out_of_memory(op, asked, free, stats, live):
     """Says how much was asked for, how much is free, and who holds what."""
     held = {}

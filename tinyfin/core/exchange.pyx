@@ -12,7 +12,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport DType, category, dtype_object, promoted
 from tinyfin.core.layout cimport *
 from tinyfin.core.storage cimport Storage, borrow, borrow_buffer
-from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element
+from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element, shape_tuple
 
 from itertools import islice
 
@@ -61,6 +61,14 @@ cdef int dtype_of_format(Storage s, str op) except -1:
     return FORMATS[code]
 
 
+cdef int count(Tensor t, str op) except -1:
+    """Size and flags of a window that someone else described."""
+    settle(&t.v)
+    if not countable(&t.v):
+        raise RuntimeError(f"{op}: shape {shape_tuple(&t.v)} has more elements than can be counted")
+    return 0
+
+
 cdef int cover(Storage s, tf_view *v) noexcept:
     """The storage is what the view can reach and no more: other views are checked against it."""
     cdef int64_t low, high
@@ -95,7 +103,7 @@ def from_buffer(exporter, str op="from_numpy"):
     t.storage = s
     t.v.data = s.data
     t.v.flags = TF_READONLY if s.readonly else 0
-    settle(&t.v)
+    count(t, op)
     if <size_t>t.v.data % item and t.v.size:
         raise ValueError(f"{op}: the array's memory is not aligned to its elements; copy the array first")
     cover(s, &t.v)
@@ -229,6 +237,10 @@ cdef int scan(object data, Found *f, int depth) except -1:
     return 0
 
 
+cdef object changed():
+    return RuntimeError("tensor: the data changed while they were read")
+
+
 cdef char *store(object data, char *p, char *end, int dtype) except NULL:
     """Writes values as float64, int64 or bool; `end` guards against data that change while they are read."""
     cdef object items = None
@@ -239,7 +251,7 @@ cdef char *store(object data, char *p, char *end, int dtype) except NULL:
             p = store(item, p, end, dtype)
         return p
     if p >= end:
-        raise RuntimeError("tensor: the data changed while they were read")
+        raise changed()
     if isinstance(data, Tensor):
         data = data.item()
     if dtype == TF_F64:
@@ -256,6 +268,7 @@ def from_sequence(data, DType wanted=None):
     cdef Found f
     cdef Tensor t
     cdef int kind
+    cdef char *end
     f.ndim, f.leaf, f.dtype, f.real = 0, -1, -1, default_float()
     scan(data, &f, 0)
     if f.dtype < 0:
@@ -264,7 +277,9 @@ def from_sequence(data, DType wanted=None):
     t = new_tensor(f.ndim, f.shape, kind, TF_CPU, 0, "tensor")
     if t.v.size:
         try:
-            store(data, t.v.data, t.v.data + t.v.size * tf_itemsize[kind], kind)
+            end = t.v.data + t.v.size * tf_itemsize[kind]
+            if store(data, t.v.data, end, kind) != end:
+                raise changed()
         except OverflowError:
             raise ValueError(f"tensor: a value does not fit {dtype_object(kind).name}") from None
     if wanted is None:
@@ -422,13 +437,11 @@ cdef dict FROM_DL = {pair: id for id, pair in TO_DL.items()}
 
 cdef void dl_delete(tf_dl_managed *m) noexcept with gil:
     Py_DECREF(<object>m.manager_ctx)
-    free(m.dl_tensor.shape)
     free(m)
 
 
 cdef void dl_delete_versioned(tf_dl_versioned *m) noexcept with gil:
     Py_DECREF(<object>m.manager_ctx)
-    free(m.dl_tensor.shape)
     free(m)
 
 
@@ -444,12 +457,17 @@ cdef void capsule_delete(object capsule) noexcept:
         v.deleter(v)
 
 
-cdef int describe(tf_dl_tensor *d, Tensor t) except -1:
+cdef void *taken(size_t size) except NULL:
+    """Memory for a form of DLPack, with shape and strides behind it."""
+    cdef void *p = malloc(size + 2 * TF_MAXDIM * sizeof(int64_t))
+    if p == NULL:
+        raise MemoryError("dlpack: no memory for a description")
+    return p
+
+
+cdef int describe(tf_dl_tensor *d, Tensor t, int64_t *shape) except -1:
     cdef int i
-    d.shape = <int64_t *>malloc(16 * sizeof(int64_t))
-    if d.shape == NULL:
-        raise MemoryError("dlpack: no memory for a shape")
-    d.strides = d.shape + 8
+    d.shape, d.strides = shape, shape + TF_MAXDIM
     for i in range(t.v.ndim):
         d.shape[i], d.strides[i] = t.v.shape[i], t.v.strides[i]
     code, bits = TO_DL[t.v.dtype]
@@ -478,13 +496,13 @@ def to_dlpack(Tensor t not None, *, stream=None, max_version=None, dl_device=Non
     if max_version is None or max_version[0] < 1:
         if readonly:
             raise BufferError("dlpack: the tensor is read-only, which only the versioned form can say; clone() it")
-        m = <tf_dl_managed *>malloc(sizeof(tf_dl_managed))
-        describe(&m.dl_tensor, t)
+        m = <tf_dl_managed *>taken(sizeof(tf_dl_managed))
+        describe(&m.dl_tensor, t, <int64_t *>(m + 1))
         m.manager_ctx, m.deleter = <void *>t, dl_delete
         Py_INCREF(t)
         return PyCapsule_New(m, "dltensor", <void (*)(object) noexcept>capsule_delete)
-    v = <tf_dl_versioned *>malloc(sizeof(tf_dl_versioned))
-    describe(&v.dl_tensor, t)
+    v = <tf_dl_versioned *>taken(sizeof(tf_dl_versioned))
+    describe(&v.dl_tensor, t, <int64_t *>(v + 1))
     v.major, v.minor = 1, 0
     v.flags = (DL_READONLY if readonly else 0) | (DL_COPIED if copy else 0)
     v.manager_ctx, v.deleter = <void *>t, dl_delete_versioned
@@ -575,6 +593,6 @@ def from_dlpack(source):
         raise TypeError(f"from_dlpack: {type(source).__name__} gives no unused DLPack capsule")
     t.storage = borrow(owner, t.v.data, 0, readonly)
     t.v.flags = TF_READONLY if readonly else 0
-    settle(&t.v)
+    count(t, "from_dlpack")
     cover(t.storage, &t.v)
     return t

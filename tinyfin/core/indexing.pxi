@@ -1,10 +1,9 @@
 """Basic indexing keys, reading elements, the buffer protocol. Part of tensor.pyx."""
 
 cdef int wrap_axis(object dim, int ndim, str op) except -1:
-    cdef Py_ssize_t d = dim
-    if d < -ndim or d >= ndim:
-        raise IndexError(f"{op}: dim {d} is out of range for a tensor of {ndim} dimensions")
-    return <int>(d + ndim if d < 0 else d)
+    if ndim == 0:
+        raise IndexError(f"{op}: dim {dim} is out of range for a tensor of 0 dimensions")
+    return wrapped(dim, ndim, op, "dim")
 
 
 cdef bint is_integer(object item):

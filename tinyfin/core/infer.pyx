@@ -6,14 +6,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
-from tinyfin.core.dtype cimport category, dtype_object, promoted
+from tinyfin.core.dtype cimport DEFAULT_FLOAT, category, dtype_object, promoted
 from tinyfin.core.layout cimport *
-
-
-cdef object shape_of(const tf_view *v):
-    """The view's shape as a tuple, for messages."""
-    cdef int i
-    return tuple([v.shape[i] for i in range(v.ndim)])
 
 
 cdef int promote_inputs(const tf_view *const *inputs, int n, object name) except -1:
@@ -33,21 +27,14 @@ cdef int promote_inputs(const tf_view *const *inputs, int n, object name) except
         if d < 0:
             continue
         if rank == 2 and d == TF_F64:
-            d = DEFAULT_FLOAT_ID[0]
+            d = DEFAULT_FLOAT[0]
         if result < 0 or category[d] > category[result]:
             result = d
+    if result < 0:
+        raise TypeError(f"{name}: none of the arguments has a dtype")
     if result >= TF_C64:
         raise NotImplementedError(f"{name}: dtype {dtype_object(result)} is reserved, no kernel takes it yet")
     return result
-
-
-cdef int DEFAULT_FLOAT_ID[1]
-DEFAULT_FLOAT_ID[0] = TF_F32
-
-
-def set_default_float(int id):
-    """Tells the rules which dtype a Python float brings."""
-    DEFAULT_FLOAT_ID[0] = id
 
 
 cdef int broadcast(const tf_view *const *inputs, int n, tf_view *out, object name) except -1:
@@ -101,7 +88,7 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         if not alike:
             dtype = promote_inputs(inputs, n, name)
     if cls & 1 and dtype < TF_F16:
-        dtype = DEFAULT_FLOAT_ID[0]
+        dtype = DEFAULT_FLOAT[0]
     call.compute = dtype
     out.dtype = TF_BOOL if cls & 2 else dtype
     return 0
@@ -122,8 +109,7 @@ cdef int where(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int like_input(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     const tf_attrs *at, tf_call *call, object name) except -1:
     """The result has the first input's shape and dtype."""
-    outputs[0].ndim, outputs[0].dtype = inputs[0].ndim, inputs[0].dtype
-    memcpy(outputs[0].shape, inputs[0].shape, sizeof(int64_t) * 8)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 

@@ -7,22 +7,9 @@ from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport category, dtype_object, promoted
-from tinyfin.core.infer cimport rule_capsule
-
-cdef enum:
-    FLOATING = 2        # category of the floating-point dtypes
+from tinyfin.core.infer cimport *
 
 cdef int64_t LARGEST = <int64_t>1 << 60     # no tensor has more elements
-
-
-cdef object shape_of(const tf_view *v):
-    cdef int i
-    return tuple([v.shape[i] for i in range(v.ndim)])
-
-
-cdef void like(const tf_view *x, tf_view *y, int dtype) noexcept:
-    y.ndim, y.dtype = x.ndim, dtype
-    memcpy(y.shape, x.shape, sizeof(x.shape))
 
 
 cdef inline int64_t size_at(const tf_view *v, int64_t dim) noexcept:
@@ -59,7 +46,7 @@ cdef int index_select(const tf_view *const *inputs, int n, tf_view *const *outpu
                       const tf_attrs *at, tf_call *call, object name) except -1:
     """x, index; dim."""
     need_vector(inputs[1], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     if inputs[0].ndim:
         outputs[0].shape[at.i[0]] = size_at(inputs[1], 0)
     elif inputs[1].size != 1:
@@ -83,7 +70,7 @@ cdef int embedding(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if inputs[0].ndim == TF_MAXDIM:
         raise ValueError(
             f"{name}: input has {TF_MAXDIM} dimensions, at most {TF_MAXDIM - 1} are supported")
-    like(inputs[0], y, w.dtype)
+    like(y, inputs[0], w.dtype)
     y.shape[y.ndim] = w.shape[1]
     y.ndim += 1
     return 0
@@ -113,7 +100,7 @@ cdef int index_add(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call, object name) except -1:
     """x, index, src; dim, alpha."""
     check_slices(inputs[0], inputs[1], inputs[2], at.i[0], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -121,7 +108,7 @@ cdef int index_copy(const tf_view *const *inputs, int n, tf_view *const *outputs
                     const tf_attrs *at, tf_call *call, object name) except -1:
     """x, index, src; dim."""
     check_slices(inputs[0], inputs[1], inputs[2], at.i[0], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -132,7 +119,7 @@ cdef int index_fill(const tf_view *const *inputs, int n, tf_view *const *outputs
     if inputs[2].ndim:
         raise RuntimeError(f"{name}: value has shape {shape_of(inputs[2])}, expected a number or "
                            "a tensor without dimensions")
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -174,7 +161,7 @@ cdef int gather(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call, object name) except -1:
     """x, index; dim."""
     check_along(inputs[0], inputs[1], at.i[0], name)
-    like(inputs[1], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[1], inputs[0].dtype)
     return 0
 
 
@@ -199,7 +186,7 @@ cdef int scatter(const tf_view *const *inputs, int n, tf_view *const *outputs,
     check_along(inputs[0], inputs[1], at.i[0], name)
     need_same_dtype(inputs[0], inputs[2], name, "src")
     check_source(inputs[1], inputs[2], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -286,7 +273,7 @@ cdef int index_put(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call, object name) except -1:
     """x, value, *indices; mask, accumulate."""
     check_value(inputs[0], inputs[1], inputs + 2, n - 2, at.i[0], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -313,7 +300,7 @@ cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if inputs[0].ndim < 2:
         raise RuntimeError(
             f"{name}: input has shape {shape_of(inputs[0])}, expected at least 2 dimensions")
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 
@@ -367,7 +354,7 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs,
         if total > LARGEST:
             raise RuntimeError(
                 f"{name}: the sizes along dim {dim} add up to more elements than can be counted")
-    like(first, y, dtype)
+    like(y, first, dtype)
     if 0 <= dim < first.ndim:
         y.shape[dim] = total
     return 0
@@ -385,7 +372,7 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
             f"{name}: pad is {pad} for an input of shape {shape_of(x)}, expected two numbers for "
             "each of "
             f"at most {x.ndim} dimensions")
-    like(x, y, x.dtype)
+    like(y, x, x.dtype)
     for k in range(count):
         if not -LARGEST <= at.i[1 + k] <= LARGEST:
             raise RuntimeError(f"{name}: pad {pad} has a size beyond {LARGEST}")
@@ -464,7 +451,7 @@ cdef int dropout(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call, object name) except -1:
     fill_float(inputs, n, outputs, at, call, name)
     probability(at.f[0], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
+    like(outputs[0], inputs[0], inputs[0].dtype)
     return 0
 
 

@@ -4,15 +4,8 @@ from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport category, dtype_object
-from tinyfin.core.infer cimport rule_capsule
-
-cdef enum:
-    FLOATING = 2        # category of the floating-point dtypes
-
-
-cdef object shape_of(const tf_view *v):
-    cdef int i
-    return tuple([v.shape[i] for i in range(v.ndim)])
+from tinyfin.core.infer cimport *
+from tinyfin.core.layout cimport same_shape
 
 
 cdef bint given(const tf_view *v) noexcept:
@@ -25,11 +18,6 @@ cdef int need_float(const tf_view *v, object name, object argument) except -1:
             f"{name}: {argument} has dtype {dtype_object(v.dtype)}, expected a floating point "
             "dtype")
     return 0
-
-
-cdef void like(tf_view *y, const tf_view *x, int dtype) noexcept:
-    y.ndim, y.dtype = x.ndim, dtype
-    memcpy(y.shape, x.shape, sizeof(x.shape))
 
 
 cdef void vector(tf_view *y, int64_t size, int dtype) noexcept:
@@ -46,19 +34,9 @@ cdef int computing(int dtype) noexcept:
     return TF_F64 if dtype == TF_F64 else TF_F32
 
 
-cdef bint alike(const tf_view *a, const tf_view *b) noexcept:
-    cdef int i
-    if a.ndim != b.ndim:
-        return False
-    for i in range(a.ndim):
-        if a.shape[i] != b.shape[i]:
-            return False
-    return True
-
-
 cdef int need_alike(const tf_view *a, const tf_view *b, object name, object first,
                     object second) except -1:
-    if not alike(a, b):
+    if not same_shape(a, b):
         raise RuntimeError(f"{name}: {first} is {shape_of(a)}, {second} is {shape_of(b)}: "
                            "expected the same shape")
     return 0
@@ -66,7 +44,7 @@ cdef int need_alike(const tf_view *a, const tf_view *b, object name, object firs
 
 cdef int need_match(const tf_view *v, const tf_view *like_it, object name, object argument) except -1:
     """A cotangent or a saved result has the shape and dtype of what it belongs to."""
-    if not alike(v, like_it) or v.dtype != like_it.dtype:
+    if not same_shape(v, like_it) or v.dtype != like_it.dtype:
         raise RuntimeError(f"{name}: {argument} is {shape_of(v)} of {dtype_object(v.dtype)}, expected "
                            f"{shape_of(like_it)} of {dtype_object(like_it.dtype)}")
     return 0

@@ -1,18 +1,10 @@
 """Shape and dtype rules of reductions, scans and sorts."""
 from libc.stdint cimport INT64_MIN, int64_t
-from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport category, dtype_object
-from tinyfin.core.infer cimport rule_capsule
-
-cdef enum:
-    FLOATING = 2        # category of the floating-point dtypes
-
-
-cdef object shape_of(const tf_view *v):
-    cdef int i
-    return tuple([v.shape[i] for i in range(v.ndim)])
+from tinyfin.core.infer cimport *
+from tinyfin.core.layout cimport mask_of
 
 
 cdef int refuse_complex(const tf_view *x, object name) except -1:
@@ -22,26 +14,11 @@ cdef int refuse_complex(const tf_view *x, object name) except -1:
     return 0
 
 
-cdef unsigned int dims_mask(const tf_view *x, const int64_t *dims) noexcept:
-    """A `dims` attribute as bits; none at all means every axis."""
-    cdef unsigned int mask = 0
-    cdef int k
-    if dims[0] == 0:
-        return (1 << x.ndim) - 1
-    for k in range(<int>dims[0]):
-        mask |= 1 << dims[1 + k]
-    return mask
-
-
 cdef unsigned int dim_mask(const tf_view *x, int64_t dim, object name) except? 0xffff:
     """An `optint` attribute as bits."""
-    cdef int n = x.ndim if x.ndim else 1
     if dim == INT64_MIN:
         return (1 << x.ndim) - 1
-    if dim < -n or dim >= n:
-        raise IndexError(f"{name}: dim {dim} is out of range for a tensor of {x.ndim} dimensions "
-                         f"(expected {-n} to {n - 1})")
-    return 1 << (dim + n if dim < 0 else dim)
+    return 1 << wrapped(dim, x.ndim, name, "dim")
 
 
 cdef void set_reduced(const tf_view *x, tf_view *y, unsigned int mask, bint keepdim) noexcept:
@@ -80,7 +57,7 @@ cdef int accumulated(const tf_view *x, int64_t dtype, object name) except -1:
 cdef int reduce_sum(const tf_view *const *inputs, int n, tf_view *const *outputs,
                     const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, keepdim, dtype."""
-    set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
+    set_reduced(inputs[0], outputs[0], mask_of(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = accumulated(inputs[0], at.i[10], name)
     return 0
 
@@ -94,7 +71,7 @@ cdef int reduce_mean(const tf_view *const *inputs, int n, tf_view *const *output
         raise RuntimeError(
             f"{name}: input has dtype {dtype_object(dtype)}, expected a floating point dtype; "
             "pass dtype=tinyfin.float32 or convert it")
-    set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
+    set_reduced(inputs[0], outputs[0], mask_of(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = dtype
     return 0
 
@@ -106,7 +83,7 @@ cdef int reduce_float(const tf_view *const *inputs, int n, tf_view *const *outpu
         raise RuntimeError(
             f"{name}: input has dtype {dtype_object(inputs[0].dtype)}, expected a floating point "
             "dtype")
-    set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
+    set_reduced(inputs[0], outputs[0], mask_of(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = inputs[0].dtype
     return 0
 
@@ -114,7 +91,7 @@ cdef int reduce_float(const tf_view *const *inputs, int n, tf_view *const *outpu
 cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *outputs,
                          const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, keepdim; the dtype stays."""
-    cdef unsigned int mask = dims_mask(inputs[0], at.i)
+    cdef unsigned int mask = mask_of(inputs[0], at.i)
     refuse_complex(inputs[0], name)
     need_elements(inputs[0], mask, False, name)
     set_reduced(inputs[0], outputs[0], mask, at.i[9] != 0)
@@ -126,7 +103,7 @@ cdef int reduce_bool(const tf_view *const *inputs, int n, tf_view *const *output
                      const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, keepdim; bool, but uint8 stays uint8, as in PyTorch."""
     refuse_complex(inputs[0], name)
-    set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), at.i[9] != 0)
+    set_reduced(inputs[0], outputs[0], mask_of(inputs[0], at.i), at.i[9] != 0)
     call.compute = outputs[0].dtype = TF_U8 if inputs[0].dtype == TF_U8 else TF_BOOL
     return 0
 
@@ -135,7 +112,7 @@ cdef int reduce_count(const tf_view *const *inputs, int n, tf_view *const *outpu
                       const tf_attrs *at, tf_call *call, object name) except -1:
     """dim; int64."""
     refuse_complex(inputs[0], name)
-    set_reduced(inputs[0], outputs[0], dims_mask(inputs[0], at.i), False)
+    set_reduced(inputs[0], outputs[0], mask_of(inputs[0], at.i), False)
     call.compute = outputs[0].dtype = TF_I64
     return 0
 
@@ -155,21 +132,15 @@ cdef int reduce_pair(const tf_view *const *inputs, int n, tf_view *const *output
                      const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, keepdim; values and int64 places."""
     reduce_arg(inputs, n, outputs, at, call, name)
-    outputs[1].ndim, outputs[1].dtype = outputs[0].ndim, TF_I64
-    memcpy(outputs[1].shape, outputs[0].shape, sizeof(outputs[0].shape))
+    like(outputs[1], outputs[0], TF_I64)
     outputs[0].dtype = inputs[0].dtype
     return 0
-
-
-cdef void like(const tf_view *x, tf_view *y, int dtype) noexcept:
-    y.ndim, y.dtype = x.ndim, dtype
-    memcpy(y.shape, x.shape, sizeof(x.shape))
 
 
 cdef int scan(const tf_view *const *inputs, int n, tf_view *const *outputs,
               const tf_attrs *at, tf_call *call, object name) except -1:
     """dim, dtype."""
-    like(inputs[0], outputs[0], accumulated(inputs[0], at.i[1], name))
+    like(outputs[0], inputs[0], accumulated(inputs[0], at.i[1], name))
     return 0
 
 
@@ -177,8 +148,8 @@ cdef int scan_pair(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call, object name) except -1:
     """dim; also sort: dim, descending, stable."""
     refuse_complex(inputs[0], name)
-    like(inputs[0], outputs[0], inputs[0].dtype)
-    like(inputs[0], outputs[1], TF_I64)
+    like(outputs[0], inputs[0], inputs[0].dtype)
+    like(outputs[1], inputs[0], TF_I64)
     return 0
 
 
@@ -192,7 +163,7 @@ cdef int linear_scan(const tf_view *const *inputs, int n, tf_view *const *output
     if inputs[0].dtype != inputs[1].dtype:
         raise RuntimeError(f"{name}: a has dtype {dtype_object(inputs[0].dtype)}, x has "
                            f"{dtype_object(inputs[1].dtype)}, expected the same")
-    like(inputs[1], outputs[0], accumulated(inputs[1], -1, name))
+    like(outputs[0], inputs[1], accumulated(inputs[1], -1, name))
     return 0
 
 
@@ -227,7 +198,7 @@ cdef int searchsorted(const tf_view *const *inputs, int n, tf_view *const *outpu
         raise RuntimeError(f"{name}: sorted_sequence has dtype {dtype_object(x.dtype)}, input has "
                            f"{dtype_object(a.dtype)}, expected the same")
     refuse_complex(x, name)
-    like(a, outputs[0], TF_I64)
+    like(outputs[0], a, TF_I64)
     return 0
 
 

@@ -1,13 +1,11 @@
 """Shape rules of matrix products, convolutions and pooling."""
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport category, dtype_object
-from tinyfin.core.infer cimport rule_capsule
-
-
-cdef tuple shape_of(const tf_view *v):
-    return tuple([v.shape[i] for i in range(v.ndim)])
+from tinyfin.core.infer cimport *
+from tinyfin.core.layout cimport numel
 
 
 cdef int same_dtype(const tf_view *a, const tf_view *b, object name, str what_a,
@@ -19,7 +17,7 @@ cdef int same_dtype(const tf_view *a, const tf_view *b, object name, str what_a,
 
 
 cdef int floating(const tf_view *x, object name, str what) except -1:
-    if category[x.dtype] != 2:
+    if category[x.dtype] != FLOATING:
         raise RuntimeError(f"{name}: {what} has dtype {dtype_object(x.dtype)}, expected floating point")
     return 0
 
@@ -83,20 +81,64 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+# ---- windows: what convolutions and pools have in common
+
+# Elements of a padded input, and steps of a window. No memory holds as many, and kernels may multiply
+# a few numbers that are bounded so.
+cdef int64_t WIDEST = <int64_t>1 << 48
+
+
+cdef int check_steps(int64_t k, const int64_t *steps, int i, object name) except -1:
+    """Kernel size, stride, padding and dilation of axis i."""
+    if k <= 0:
+        raise RuntimeError(f"{name}: kernel size is {k} in dimension {i}, expected at least 1")
+    if steps[i] <= 0:
+        raise RuntimeError(f"{name}: stride is {steps[i]}, expected at least 1")
+    if steps[3 + i] < 0:
+        raise RuntimeError(f"{name}: padding is {steps[3 + i]}, expected at least 0")
+    if steps[6 + i] <= 0:
+        raise RuntimeError(f"{name}: dilation is {steps[6 + i]}, expected at least 1")
+    if steps[3 + i] > WIDEST:
+        raise RuntimeError(f"{name}: padding is {steps[3 + i]}, expected at most {WIDEST}")
+    if k > 1 and steps[6 + i] > WIDEST // (k - 1):
+        raise RuntimeError(f"{name}: kernel size {k} and dilation {steps[6 + i]} in dimension {i}: a window reaches "
+                           f"over at most {WIDEST} elements")
+    return 0
+
+
+cdef int rooms(const tf_view *x, int nd, const int64_t *kernel, const int64_t *steps, object name,
+               int64_t *room) except -1:
+    """How far a window can move along each padded axis of x; less than 0 where it does not fit.
+
+    steps: stride, padding, dilation, three slots each. Any stride is allowed. The one place where
+    windows are measured: kernels may compute with what it lets through.
+    """
+    cdef tf_view padded
+    cdef int i, d
+    like(&padded, x, x.dtype)
+    for i in range(nd):
+        d = x.ndim - nd + i
+        check_steps(kernel[i], steps, i, name)
+        if not 0 <= x.shape[d] <= WIDEST:
+            raise RuntimeError(f"{name}: size is {x.shape[d]} in dimension {i}, expected 0 to {WIDEST}")
+        padded.shape[d] += 2 * steps[3 + i]
+        room[i] = padded.shape[d] - steps[6 + i] * (kernel[i] - 1) - 1
+    if not 0 <= numel(&padded) <= WIDEST:
+        raise RuntimeError(f"{name}: the padded input would be {shape_of(&padded)}, expected at most {WIDEST} elements")
+    return 0
+
+
 # ---- convolution: stride, padding, dilation (three slots each), groups
 
-cdef int check_steps(const tf_attrs *at, int nd, object name) except -1:
-    cdef int i
-    for i in range(nd):
-        if at.i[i] <= 0:
-            raise RuntimeError(f"{name}: stride is {at.i[i]}, expected at least 1")
-        if at.i[3 + i] < 0:
-            raise RuntimeError(f"{name}: padding is {at.i[3 + i]}, expected at least 0")
-        if at.i[6 + i] <= 0:
-            raise RuntimeError(f"{name}: dilation is {at.i[6 + i]}, expected at least 1")
+cdef int check_groups(const tf_attrs *at, object name) except -1:
     if at.i[9] <= 0:
         raise RuntimeError(f"{name}: groups is {at.i[9]}, expected at least 1")
     return 0
+
+
+cdef bint belongs(int64_t room, int64_t stride, int64_t out) noexcept:
+    """Whether windows that can move by `room` give `out` results."""
+    return room >= 0 and room // stride + 1 == out
 
 
 cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -106,13 +148,13 @@ cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *output
     cdef const tf_view *b = inputs[2]
     cdef tf_view *y = outputs[0]
     cdef int nd = x.ndim - 2, i
-    cdef int64_t room, reach
+    cdef int64_t room[3]
     if nd < 1 or nd > 3 or w.ndim != x.ndim:
         raise RuntimeError(f"{name}: input is {shape_of(x)}, weight is {shape_of(w)}: expected (N, C, ...) and "
                            "(K, C / groups, ...) with one to three spatial dimensions")
     floating(x, name, "input")
     same_dtype(x, w, name, "input", "weight")
-    check_steps(at, nd, name)
+    check_groups(at, name)
     if x.shape[1] != w.shape[1] * at.i[9]:
         raise RuntimeError(f"{name}: weight is {shape_of(w)} and groups is {at.i[9]}: input has {x.shape[1]} channels, "
                            f"expected {w.shape[1] * at.i[9]}")
@@ -125,13 +167,12 @@ cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *output
             raise RuntimeError(f"{name}: bias is {shape_of(b)}, expected ({w.shape[0]},)")
     y.ndim, y.dtype = x.ndim, x.dtype
     y.shape[0], y.shape[1] = x.shape[0], w.shape[0]
+    rooms(x, nd, &w.shape[2], at.i, name, room)
     for i in range(nd):
-        room = x.shape[2 + i] + 2 * at.i[3 + i]
-        reach = at.i[6 + i] * (w.shape[2 + i] - 1) + 1
-        if w.shape[2 + i] <= 0 or reach > room:
-            raise RuntimeError(f"{name}: kernel of reach {reach} in dimension {i} exceeds the padded "
-                               f"input of size {room}")
-        y.shape[2 + i] = (room - reach) // at.i[i] + 1
+        if room[i] < 0:
+            raise RuntimeError(f"{name}: kernel of reach {at.i[6 + i] * (w.shape[2 + i] - 1) + 1} in dimension {i} "
+                               f"exceeds the padded input of size {x.shape[2 + i] + 2 * at.i[3 + i]}")
+        y.shape[2 + i] = room[i] // at.i[i] + 1
     return 0
 
 
@@ -142,23 +183,23 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     cdef const tf_view *w = inputs[1]
     cdef tf_view *y = outputs[0]
     cdef int nd = g.ndim - 2, i
-    cdef int64_t room
+    cdef int64_t room[3]
     if nd < 1 or nd > 3 or w.ndim != g.ndim:
         raise RuntimeError(f"{name}: input is {shape_of(g)}, weight is {shape_of(w)}: expected the same number of "
                            "dimensions, three to five")
     floating(g, name, "input")
     same_dtype(g, w, name, "input", "weight")
-    check_steps(at, nd, name)
+    check_groups(at, name)
     if g.shape[1] != w.shape[0]:
         raise RuntimeError(f"{name}: input has {g.shape[1]} channels, weight {shape_of(w)} expects {w.shape[0]}")
     if w.shape[0] % at.i[9]:
         raise RuntimeError(f"{name}: {w.shape[0]} channels are not divisible by groups {at.i[9]}")
     y.ndim, y.dtype = g.ndim, g.dtype
     y.shape[0], y.shape[1] = g.shape[0], w.shape[1] * at.i[9]
+    memcpy(&y.shape[2], &at.i[10], nd * sizeof(int64_t))
+    rooms(y, nd, &w.shape[2], at.i, name, room)
     for i in range(nd):
-        y.shape[2 + i] = at.i[10 + i]
-        room = at.i[10 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (w.shape[2 + i] - 1) - 1
-        if at.i[10 + i] < 0 or room < 0 or room // at.i[i] + 1 != g.shape[2 + i]:
+        if not belongs(room[i], at.i[i], g.shape[2 + i]):
             raise RuntimeError(f"{name}: size {at.i[10 + i]} in dimension {i} does not belong to an output of size "
                                f"{g.shape[2 + i]}")
     return 0
@@ -171,19 +212,19 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     cdef const tf_view *x = inputs[1]
     cdef tf_view *y = outputs[0]
     cdef int nd = x.ndim - 2, i
-    cdef int64_t room
+    cdef int64_t room[3]
     if nd < 1 or nd > 3 or g.ndim != x.ndim or g.shape[0] != x.shape[0]:
         raise RuntimeError(f"{name}: g is {shape_of(g)}, x is {shape_of(x)}: they do not belong to one convolution")
     same_dtype(g, x, name, "g", "x")
-    check_steps(at, nd, name)
+    check_groups(at, name)
     if x.shape[1] % at.i[9] or g.shape[1] % at.i[9]:
         raise RuntimeError(f"{name}: channels {x.shape[1]} and {g.shape[1]} are not divisible by groups {at.i[9]}")
     y.ndim, y.dtype = x.ndim, x.dtype
     y.shape[0], y.shape[1] = g.shape[1], x.shape[1] // at.i[9]
+    memcpy(&y.shape[2], &at.i[10], nd * sizeof(int64_t))
+    rooms(x, nd, &at.i[10], at.i, name, room)
     for i in range(nd):
-        y.shape[2 + i] = at.i[10 + i]
-        room = x.shape[2 + i] + 2 * at.i[3 + i] - at.i[6 + i] * (at.i[10 + i] - 1) - 1
-        if at.i[10 + i] <= 0 or room < 0 or room // at.i[i] + 1 != g.shape[2 + i]:
+        if not belongs(room[i], at.i[i], g.shape[2 + i]):
             raise RuntimeError(f"{name}: kernel size {at.i[10 + i]} in dimension {i} does not belong to "
                                f"{shape_of(g)} and {shape_of(x)}")
     return 0
@@ -191,42 +232,50 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
 
 # ---- pooling: kernel, stride, padding [, dilation] (three slots each), ...
 
-cdef int64_t pooled(int64_t size, int64_t k, int64_t s, int64_t p, int64_t d, bint ceil,
-                    object name) except -1:
-    """In ceil mode the last window may end past the padding, but must start inside the input or its
-    left padding."""
-    cdef int64_t room = size + 2 * p - d * (k - 1) - 1, n
-    if k <= 0 or s <= 0 or d <= 0 or p < 0:
-        raise RuntimeError(f"{name}: kernel {k}, stride {s}, dilation {d} and padding {p}: expected at "
-                           "least 1, 1, 1 and 0")
-    if 2 * p > k:
-        raise RuntimeError(f"{name}: padding is {p}, expected at most half of the kernel size {k}")
-    if room < (1 - s if ceil else 0):
-        raise RuntimeError(f"{name}: window of reach {d * (k - 1) + 1} exceeds the padded input of size {size + 2 * p}")
-    n = (room + (s - 1 if ceil else 0)) // s + 1
-    if ceil and (n - 1) * s >= size + p:
-        n -= 1
-    return n
+cdef inline int64_t steps_over(int64_t n, int64_t step) noexcept:
+    """n / step rounded up, 0 for n < 0."""
+    return (n - 1) // step + 1 if n > 0 else 0
+
+
+cdef int pooled(const tf_view *x, int nd, const tf_attrs *at, bint dilated, bint ceil, object name, int64_t *to) except -1:
+    """The sizes of a pool of x.
+
+    In ceil mode the last window may end past the padding, but must start inside the input or its
+    left padding.
+    """
+    cdef int64_t steps[9]
+    cdef int64_t room[3]
+    cdef int64_t size, stride, pad
+    cdef int i
+    steps[6] = steps[7] = steps[8] = 1
+    memcpy(steps, &at.i[3], (9 if dilated else 6) * sizeof(int64_t))
+    rooms(x, nd, at.i, steps, name, room)
+    for i in range(nd):
+        size, stride, pad = x.shape[x.ndim - nd + i], steps[i], steps[3 + i]
+        if pad > at.i[i] // 2:
+            raise RuntimeError(f"{name}: padding is {pad}, expected at most half of the kernel size {at.i[i]}")
+        if room[i] < (1 - stride if ceil else 0):
+            raise RuntimeError(f"{name}: window of reach {size + 2 * pad - room[i]} exceeds the padded input of size "
+                               f"{size + 2 * pad}")
+        to[i] = (steps_over(room[i], stride) if ceil else room[i] // stride) + 1
+        if ceil and to[i] > steps_over(size + pad, stride):
+            to[i] -= 1
+    return 0
 
 
 cdef int pool_start(const tf_view *x, int64_t nd, tf_view *y, object name) except -1:
-    cdef int i
     if x.ndim < nd or nd < 1 or nd > 3:
         raise RuntimeError(f"{name}: input is {shape_of(x)}, expected at least {nd} dimensions")
-    y.ndim, y.dtype = x.ndim, x.dtype
-    for i in range(x.ndim):
-        y.shape[i] = x.shape[i]
+    like(y, x, x.dtype)
     return x.ndim - <int>nd
 
 
 cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call, object name) except -1:
     """kernel, stride, padding, dilation, ceil_mode, nd; values and flat spatial indices."""
-    cdef int nd = <int>at.i[13], lead = pool_start(inputs[0], nd, outputs[0], name), i
+    cdef int nd = <int>at.i[13], lead = pool_start(inputs[0], at.i[13], outputs[0], name)
     floating(inputs[0], name, "input")
-    for i in range(nd):
-        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i],
-                                            at.i[6 + i], at.i[9 + i], at.i[12] != 0, name)
+    pooled(inputs[0], nd, at, True, at.i[12] != 0, name, &outputs[0].shape[lead])
     outputs[1][0] = outputs[0][0]
     outputs[1].dtype = TF_I64
     return 0
@@ -235,13 +284,11 @@ cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int avg_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call, object name) except -1:
     """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd."""
-    cdef int nd = <int>at.i[12], lead = pool_start(inputs[0], nd, outputs[0], name), i
+    cdef int nd = <int>at.i[12], lead = pool_start(inputs[0], at.i[12], outputs[0], name)
     floating(inputs[0], name, "input")
     if at.i[11] == 0:
         raise RuntimeError(f"{name}: divisor is 0")
-    for i in range(nd):
-        outputs[0].shape[lead + i] = pooled(inputs[0].shape[lead + i], at.i[i], at.i[3 + i],
-                                            at.i[6 + i], 1, at.i[9] != 0, name)
+    pooled(inputs[0], nd, at, False, at.i[9] != 0, name, &outputs[0].shape[lead])
     return 0
 
 
@@ -286,14 +333,14 @@ cdef int avg_pool_grad(const tf_view *const *inputs, int n, tf_view *const *outp
                        const tf_attrs *at, tf_call *call, object name) except -1:
     """kernel, stride, padding, ceil_mode, count_include_pad, divisor, nd, size."""
     cdef int nd = <int>at.i[12], i
-    cdef int64_t wanted
+    cdef int64_t wanted[3]
     floating(inputs[0], name, "input")
-    sized(inputs, outputs[0], &at.i[13], nd, name)
+    sized(inputs, outputs[0], &at.i[13], at.i[12], name)
     if at.i[11] == 0:
         raise RuntimeError(f"{name}: divisor is 0")
+    pooled(outputs[0], nd, at, False, at.i[9] != 0, name, wanted)
     for i in range(nd):
-        wanted = pooled(at.i[13 + i], at.i[i], at.i[3 + i], at.i[6 + i], 1, at.i[9] != 0, name)
-        if inputs[0].shape[inputs[0].ndim - nd + i] != wanted:
+        if inputs[0].shape[inputs[0].ndim - nd + i] != wanted[i]:
             raise RuntimeError(f"{name}: input is {shape_of(inputs[0])}, which is no pool of size "
                                f"{shape_of(outputs[0])}")
     return 0

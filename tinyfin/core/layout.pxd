@@ -28,6 +28,22 @@ cdef inline int64_t numel(const tf_view *v) noexcept nogil:
     return n
 
 
+cdef inline bint countable(const tf_view *v) noexcept nogil:
+    """Whether 64 bits hold the number of the elements' bytes."""
+    return 0 <= v.size <= ((<uint64_t>1 << 63) - 1) // <uint64_t>tf_itemsize[v.dtype]
+
+
+cdef inline unsigned int mask_of(const tf_view *x, const int64_t *dims) noexcept nogil:
+    """Bit mask of a `dims` attribute; no dims at all means every axis, as in PyTorch."""
+    cdef unsigned int mask = 0
+    cdef int k
+    if dims[0] == 0:
+        return (1 << x.ndim) - 1
+    for k in range(dims[0]):
+        mask |= 1 << dims[1 + k]
+    return mask
+
+
 cdef inline void dense_strides(tf_view *v) noexcept nogil:
     """Row-major strides without gaps; size and flags follow."""
     cdef uint64_t n = 1      # unsigned: the strides of an empty or refused shape may wrap round, nobody follows them

@@ -31,7 +31,7 @@ cdef class Node:
         """((node or leaf, output number), ...) as the walk follows them."""
         if self.edges is None:
             return ()
-        return tuple([(e, self.outs[i]) for i, e in enumerate(self.edges)])
+        return tuple([(e, source_number(self, i)) for i, e in enumerate(self.edges)])
 
     def name_(self):
         """The operation's name."""
@@ -47,6 +47,11 @@ cdef class Node:
         return RemovableHandle(self.hooks, fn)
 
 
+cdef int source_number(Node node, Py_ssize_t i) noexcept:
+    """Which result of edge i the node's input is."""
+    return (<const int32_t *><const char *>node.outs)[i]
+
+
 cdef Node make_node(Op op, PyObject **args, int n):
     """Edges, dtypes and shapes of the inputs; saved inputs with their versions."""
     global SEQUENCE
@@ -54,7 +59,7 @@ cdef Node make_node(Op op, PyObject **args, int n):
     cdef Tensor t
     cdef int i
     cdef list edges = [None] * n
-    cdef uint8_t outs[MAX_ARGS]
+    cdef int32_t outs[MAX_ARGS]
     cdef uint8_t dtypes[MAX_ARGS]
     SEQUENCE += 1
     node.seq, node.op, node.nout = SEQUENCE, op, op.nout
@@ -75,7 +80,7 @@ cdef Node make_node(Op op, PyObject **args, int n):
             else:
                 edges[i] = t
     node.edges = tuple(edges)
-    node.outs, node.dtypes = outs[:n], dtypes[:n]
+    node.outs, node.dtypes = (<char *>outs)[:n * sizeof(int32_t)], dtypes[:n]
     if op.save_any:
         for i in range(n):
             if edges[i] is not None:
@@ -107,14 +112,15 @@ cdef int save_inputs(Node node, PyObject **args, int n) except -1:
 
 cdef Node make_wide_node(Node node, PyObject **args, int n):
     """A node of many inputs (cat): edges and shapes only."""
-    cdef list edges = [], outs = [], dtypes = []
+    cdef list edges = [], dtypes = []
+    cdef bytearray outs = bytearray(n * sizeof(int32_t))
     cdef Tensor t
     for i in range(n):
         t = <Tensor>args[i]
         if flows(t) and t.base is not None:
             sync_view(t)
         edges.append(None if not t.needs else (t if t.node is None else t.node))
-        outs.append(t.out_nr if t.needs and t.node is not None else 0)
+        (<int32_t *><char *>outs)[i] = t.out_nr if t.needs and t.node is not None else 0
         dtypes.append(t.v.dtype)
     node.edges, node.outs, node.dtypes = tuple(edges), bytes(outs), bytes(dtypes)
     return node
@@ -144,6 +150,8 @@ cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) exc
     cdef list saved
     if op.has_attrs:
         node.at = <tf_attrs *>malloc(sizeof(tf_attrs))
+        if node.at == NULL:
+            raise MemoryError(f"{op.name}: no memory for attributes")
         memcpy(node.at, at, sizeof(tf_attrs))
     if node.kept >> 31:
         saved = list(node.saved)
@@ -170,9 +178,25 @@ cdef int sync_view(Tensor t) except -1:
     cdef Tensor b = t.base
     if t.synced == t.storage.version or b.node is None:
         return 0
+    check_view(t, "view")
     t.node = strided_node(b, t)
     t.out_nr, t.needs = 0, True
     t.synced = t.storage.version
+    return 0
+
+
+cdef int check_view(Tensor t, str name) except -1:
+    """A view whose base got other data must still lie within it, for the base's history to follow a write."""
+    cdef Tensor b = t.base
+    cdef int64_t low, high, first, last
+    if b is None or t.v.size == 0:
+        return 0
+    extent(&t.v, &low, &high)
+    extent(&b.v, &first, &last)
+    if b.v.size == 0 or t.v.offset + low < b.v.offset + first or t.v.offset + high > b.v.offset + last:
+        raise RuntimeError(f"{name}: a view of shape {shape_tuple(&t.v)} and offset {t.v.offset} lies outside its "
+                           f"base of shape {shape_tuple(&b.v)}, whose data was replaced after the view was made; "
+                           "use detach() or clone()")
     return 0
 
 
@@ -219,22 +243,19 @@ cdef int set_history(Tensor t, Node node, int out_nr) except -1:
 def python_node(str name, backward, tuple inputs, tuple outputs):
     """A node whose derivative is a Python function of the output gradients."""
     global SEQUENCE
-    cdef PyObject *args[MAX_ARGS]
-    cdef Node node
+    cdef Node node = Node.__new__(Node)
     cdef Tensor t
-    cdef int i, n = len(inputs)
-    cdef list edges = [], outs = []
-    node = Node.__new__(Node)
-    for x in inputs:
+    cdef Py_ssize_t i
+    cdef list edges = [None] * len(inputs)
+    cdef bytearray outs = bytearray(len(inputs) * sizeof(int32_t))
+    for i, x in enumerate(inputs):
         if not isinstance(x, Tensor) or not flows(<Tensor>x):
-            edges.append(None)
-            outs.append(0)
             continue
         t = x
         if t.base is not None:
             sync_view(t)
-        edges.append(t if t.node is None else t.node)
-        outs.append(0 if t.node is None else t.out_nr)
+        edges[i] = t if t.node is None else t.node
+        (<int32_t *><char *>outs)[i] = 0 if t.node is None else t.out_nr
     SEQUENCE += 1
     node.seq, node.name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
     node.edges, node.outs = tuple(edges), bytes(outs)

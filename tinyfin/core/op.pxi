@@ -60,8 +60,10 @@ cdef class Op:
         """The shape rule, as a capsule."""
         self.rule = <tf_rule>PyCapsule_GetPointer(rule, "tf_rule")
 
-    def set_kernel(self, int backend, kernel, variant=None):
-        """The kernel of one backend: a capsule, and what it finds in call.ctx."""
+    def set_kernel(self, int backend, kernel, variant=None, bint exact=True):
+        """The kernel of one backend: a capsule, what it finds in call.ctx, and whether deterministic mode takes it."""
+        self.inexact &= ~(<uint32_t>1 << backend)
+        self.inexact |= <uint32_t>(not exact) << backend
         self.kernel[backend] = <tf_kernel>PyCapsule_GetPointer(kernel, "tf_kernel")
         if variant is not None:
             if PyCapsule_CheckExact(variant):
@@ -92,8 +94,13 @@ cdef class Op:
         cdef PyObject **ptr = few
         cdef tf_attrs at
         cdef int i, n = len(args), ndim = 0
+        if n != self.nin and not (self.variadic and n > self.nin) or len(attrs) != len(self.attrs):
+            raise TypeError(f"{self.name}: run_with got {n} arguments and {len(attrs)} attributes, expected "
+                            f"{self.nin}{' or more' if self.variadic else ''} and {len(self.attrs)}")
         if n > MAX_ARGS:
             ptr = <PyObject **>malloc(n * sizeof(void *))
+            if ptr == NULL:
+                raise MemoryError(f"{self.name}: no memory for {n} arguments")
         for i in range(n):
             ptr[i] = NULL if args[i] is None else <PyObject *>args[i]
         if n and isinstance(args[0], Tensor):
@@ -323,6 +330,40 @@ cdef tuple sequence_of_tensors(Op op, PyObject *value):
         if not isinstance(t, Tensor):
             raise TypeError(f"{op.name}: {name}[{i}] is {t!r} of type {type(t).__name__}, expected a Tensor")
     return items
+
+
+cdef object run_formula(Op op, PyObject **args, int n, const tf_attrs *at):
+    """By other operations, whose errors get this one's name: the user called no other."""
+    try:
+        return op.formula(*[None if args[i] == NULL else <object>args[i] for i in range(n)], *op.decode(at))
+    except Exception as error:
+        from tinyfin.core.errors import rename
+        rename(error, op.name, OPS)
+        raise
+
+
+cdef object kernel_error(str name, Op op, int rc, const tf_call *call, const tf_view **ins, int n):
+    """The exception for a kernel's error code."""
+    cdef int i
+    dtypes = [dtype_object(ins[i].dtype) for i in range(n) if not ins[i].flags & TF_ABSENT]
+    return HOOKS["kernel_error"](name, rc, [call.detail[i] for i in range(4)], op.row.dtypes, dtypes)
+
+
+cdef int do_nothing(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+                    tf_call *call) noexcept nogil:
+    return TF_OK
+
+
+def empty_kernel():
+    """A kernel that leaves its output as it is: for the backend that computes nothing."""
+    return kernel_capsule(do_nothing)
+
+
+cdef Tensor whole_numbers(Tensor x, str symbol):
+    """x itself; PyTorch's TypeError where an operator takes no floating point."""
+    if category[x.v.dtype] >= 2:
+        raise TypeError(f"{symbol}: input has dtype {dtype_object(x.v.dtype)}, expected integers or bool")
+    return x
 
 
 def make_op(row, tuple attrs, tuple params, plain=None):

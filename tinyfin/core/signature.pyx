@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MIN, int64_t
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport dtype_id, dtype_object
+from tinyfin.core.infer cimport wrapped
 
 cdef enum:
     INT, BOOL, DIM, DIM1, DTYPE, CHOICE, OPTINT, FLOAT, OPTFLOAT, INTS3, DIMS, SHAPE, SPEC
@@ -28,12 +29,7 @@ cdef int64_t as_int(object value, str op, str name) except? -1:
 
 
 cdef int wrap_dim(object value, int ndim, str op, str name) except -1:
-    cdef int64_t d = as_int(value, op, name)
-    cdef int n = ndim if ndim > 0 else 1
-    if d < -n or d >= n:
-        raise IndexError(f"{op}: {name} {d} is out of range for a tensor of {ndim} dimensions "
-                         f"(expected {-n} to {n - 1})")
-    return <int>(d + n if d < 0 else d)
+    return wrapped(as_int(value, op, name), ndim, op, name)
 
 
 @cython.binding(False)

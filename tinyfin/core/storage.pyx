@@ -53,27 +53,28 @@ cdef extern from *:
         for (tf_free_block *b; (b = tf_free_lists[c]); ) { tf_free_lists[c] = b->next; free(b); }
       tf_cached = 0;
     }
-    static void *tf_pool_get(int c) {
+    /* live and peak count the bytes asked for, cached and fresh the blocks' */
+    static void *tf_pool_get(int c, size_t asked) {
       tf_free_block *b = tf_free_lists[c];
       size_t n = tf_class_bytes(c);
       tf_requests++;
       if (b) { tf_free_lists[c] = b->next; tf_cached -= n; tf_reused++; }
       else { b = tf_block_new(n); tf_fresh += n; }
-      if (b) { tf_live += n; if (tf_live > tf_peak) tf_peak = tf_live; }
+      if (b) { tf_live += asked; if (tf_live > tf_peak) tf_peak = tf_live; }
       return b;
     }
     static int tf_pool_has(int c) { return tf_free_lists[c] != NULL; }
-    static void tf_pool_put(void *p, int c) {
+    static void tf_pool_put(void *p, int c, size_t asked) {
       size_t n = tf_class_bytes(c);
-      tf_live -= n;
+      tf_live -= asked;
       if (!TF_CACHING || tf_cached + n > tf_cache_limit) { free(p); return; }
       ((tf_free_block *)p)->next = tf_free_lists[c];
       tf_free_lists[c] = p;
       tf_cached += n;
     }
     """
-    void *tf_pool_get(int c) nogil
-    void tf_pool_put(void *p, int c) nogil
+    void *tf_pool_get(int c, size_t asked) nogil
+    void tf_pool_put(void *p, int c, size_t asked) nogil
     bint tf_pool_has(int c) nogil
     int tf_class_of(size_t n) nogil
     size_t tf_class_bytes(int c) nogil
@@ -97,7 +98,7 @@ cdef class Storage:
         if self.pooled:
             if self.nbytes >= LARGE:
                 LIVE.pop(<size_t><void *>self.data, None)
-            tf_pool_put(self.data, tf_class_of(self.capacity))
+            tf_pool_put(self.data, tf_class_of(self.capacity), self.nbytes)
         elif self.has_buffer:
             PyBuffer_Release(&self.buf)
 
@@ -112,13 +113,13 @@ cdef Storage allocate(size_t nbytes, int backend, int index, str label):
         refuse(nbytes, free_bytes(), label)
     c = tf_class_of(nbytes)
     size = tf_class_bytes(c)
-    if size > tf_limit - min(tf_limit, tf_live) or (tf_fresh + size >= CHECKED_FROM and not tf_pool_has(c)):
-        check_free(size, nbytes, label)
+    if nbytes > tf_limit - min(tf_limit, tf_live) or (tf_fresh + size >= CHECKED_FROM and not tf_pool_has(c)):
+        check_free(nbytes, label)
     s = Storage.__new__(Storage)
-    s.data = <char *>tf_pool_get(c)
+    s.data = <char *>tf_pool_get(c, nbytes)
     if s.data == NULL:
         tf_cache_empty()
-        s.data = <char *>tf_pool_get(c)
+        s.data = <char *>tf_pool_get(c, nbytes)
         if s.data == NULL:
             refuse(nbytes, 0, label)
     s.capacity = size
@@ -154,15 +155,15 @@ cdef size_t free_bytes() except? 0:
     return min(free, tf_limit - min(tf_limit, tf_live))
 
 
-cdef int check_free(size_t size, size_t nbytes, str label) except -1:
+cdef int check_free(size_t nbytes, str label) except -1:
     """Refuses what cannot fit before anything is touched."""
     global tf_fresh
     cdef size_t free = free_bytes()
     tf_fresh = 0
-    if size > free and tf_cached:        # cached blocks count as free: they are given back first
+    if nbytes > free and tf_cached:        # cached blocks count as free: they are given back first
         tf_cache_empty()
         free = free_bytes()
-    if size > free:
+    if nbytes > free:
         refuse(nbytes, free, label)
     return 0
 
@@ -174,6 +175,8 @@ cdef int refuse(size_t nbytes, size_t free, str label) except -1:
 
 def memory_stats():
     """Counters of the host pool, in bytes: live, cached, peak, limit; requests and reused count blocks.
+
+    `live` and `peak` are what was asked for, `cached` are whole blocks.
 
     >>> import tinyfin
     >>> sorted(tinyfin.memory_stats())

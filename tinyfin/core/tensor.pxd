@@ -1,6 +1,6 @@
 """Tensor, Node, Op and the call for cimport."""
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from tinyfin.core.abi cimport tf_attrs, tf_call, tf_kernel, tf_view
 from tinyfin.core.infer cimport tf_rule
@@ -20,7 +20,7 @@ cdef class Tensor:
     cdef object grad_slot         # accumulated gradient of a leaf, or of one that retains it
     cdef object extra             # dict of rare things: hooks, tangent, name ...
     cdef int64_t synced           # storage version for which `node` is right (views)
-    cdef uint8_t out_nr
+    cdef int32_t out_nr           # which result of `node` it is
     cdef bint needs, retains, inference
     cdef object __weakref__
 
@@ -28,7 +28,7 @@ cdef class Node:
     cdef readonly Op op
     cdef readonly uint64_t seq
     cdef tuple edges, shapes, saved, out_meta
-    cdef bytes outs, dtypes
+    cdef bytes outs, dtypes        # outs: int32, which result of its edge each input is
     cdef int64_t *versions
     cdef tf_attrs *at
     cdef readonly object trace, name
@@ -51,6 +51,7 @@ cdef class Op:
     cdef tf_rule rule
     cdef tf_kernel kernel[16]
     cdef const void *ctx[16]
+    cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
@@ -72,6 +73,7 @@ cdef tuple shape_tuple(const tf_view *v)
 cdef int bump(Tensor t) except -1
 cdef int set_history(Tensor t, Node node, int out_nr) except -1
 cdef Node make_node(Op op, PyObject **args, int n)
+cdef int source_number(Node node, Py_ssize_t i) noexcept
 cdef int sync_view(Tensor t) except -1
 cdef class Packed:
     cdef readonly object value, unpack

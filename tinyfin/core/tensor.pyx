@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport DType, category, dtype_object
-from tinyfin.core.infer cimport kernel_capsule
+from tinyfin.core.infer cimport kernel_capsule, promote_inputs, wrapped
 from tinyfin.core.layout cimport *
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.storage cimport Storage, allocate
@@ -272,8 +272,9 @@ cdef class Tensor:
 
     def storage_elements(self):
         """How many elements of this dtype the storage holds, counted from offset 0."""
-        cdef size_t before = self.v.data - self.storage.data if self.v.data != NULL else 0
-        return self.v.offset + <int64_t>((self.storage.nbytes - before) // tf_itemsize[self.v.dtype])
+        cdef int64_t item = tf_itemsize[self.v.dtype]
+        cdef size_t before = self.v.data - self.storage.data if self.v.data != NULL else self.v.offset * item
+        return self.v.offset + <int64_t>((self.storage.nbytes - before) // item)
 
     def numel(self):
         """Number of elements."""
@@ -590,7 +591,7 @@ cdef class Tensor:
     def __neg__(self): return unary_call(NEG, self)
     def __pos__(self): return self
     def __abs__(self): return unary_call(ABS, self)
-    def __invert__(self): return unary_call(INVERT, self)
+    def __invert__(self): return unary_call(INVERT, whole_numbers(self, "~"))
     def __iadd__(self, other): return binary_inplace("add_", self, other)
     def __isub__(self, other): return binary_inplace("sub_", self, other)
     def __imul__(self, other): return binary_inplace("mul_", self, other)

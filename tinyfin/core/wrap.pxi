@@ -88,6 +88,8 @@ def record(Op op, tuple args, tuple attrs, tuple outs):
         return
     if n > MAX_ARGS:
         ptr = <PyObject **>malloc(n * sizeof(void *))
+        if ptr == NULL:
+            raise MemoryError(f"{op.name}: no memory for {n} arguments")
     try:
         for i in range(n):
             ptr[i] = NULL if args[i] is None else <PyObject *>args[i]
@@ -113,6 +115,7 @@ def record_assign(Tensor x not None, src):
         return
     if not x.needs and not (isinstance(src, Tensor) and (<Tensor>src).needs):
         return
+    check_view(x, "copy_")
     args[0], args[1] = <PyObject *>x, <PyObject *>src
     node = make_node(OPS["assign"], args, 2)
     keep_shapes(node, args, 2, x)

@@ -147,7 +147,7 @@ def _rebuild_mapping(like: Any, items: dict[Any, Any]) -> Any:
             twin = copy.copy(like)
             twin.update(items)
             return twin
-        return type(like)(items)  # pyright: ignore[reportCallIssue]
+        return type(like)(items)
     except TypeError:
         return items
 
@@ -162,7 +162,7 @@ def _rebuild_sequence(like: Any, items: list[Any]) -> Any:
             for i, item in enumerate(items):
                 twin[i] = item
             return twin
-        return type(like)(items)  # pyright: ignore[reportCallIssue]
+        return type(like)(items)
     except TypeError:
         return items
 

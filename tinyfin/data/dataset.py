@@ -58,7 +58,8 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} is an IterableDataset without __iter__")
 
-    def __add__(self, other: Dataset) -> ChainDataset:
+    # PyTorch's design: a sum of streams is no ConcatDataset
+    def __add__(self, other: Dataset) -> ChainDataset:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ChainDataset([self, other])
 
 

@@ -74,8 +74,9 @@ class Seeded:
 
             # Exchanging the bit generator costs a tenth of copying its state out and in.
             self.spare = self.spare or np.random.MT19937(0)
-            self.numpy = np.random.get_bit_generator()
-            np.random.set_bit_generator(self.spare)
+            # NumPy's stubs lack both functions
+            self.numpy = np.random.get_bit_generator()  # pyright: ignore[reportAttributeAccessIssue]
+            np.random.set_bit_generator(self.spare)  # pyright: ignore[reportAttributeAccessIssue]
         seed_all(self.seed)
 
     def __exit__(self, *exc: object) -> None:
@@ -84,7 +85,7 @@ class Seeded:
         if self.numpy is not None:
             import numpy as np
 
-            np.random.set_bit_generator(self.numpy)
+            np.random.set_bit_generator(self.numpy)  # pyright: ignore[reportAttributeAccessIssue]
             self.numpy = None
 
 

@@ -136,7 +136,8 @@ class DataLoader:
         self.sampler = sampler
         self.batch_size = None if batch_sampler is not None else batch_size
         if batch_sampler is None and batch_size is not None and not streams:
-            batch_sampler = BatchSampler(sampler, batch_size, self.drop_last)
+            # the sampler is None for streams alone
+            batch_sampler = BatchSampler(sampler, batch_size, self.drop_last)  # pyright: ignore[reportArgumentType]
         self.batch_sampler = batch_sampler
 
     def __iter__(self) -> Iterator[Any]:
@@ -145,7 +146,7 @@ class DataLoader:
     def __len__(self) -> int:
         order = self.sampler if self.batch_sampler is None else self.batch_sampler
         if order is not None:
-            return len(order)  # pyright: ignore[reportArgumentType]
+            return len(order)
         n, size = len(self.dataset), self.batch_size or 1
         return n // size if self.drop_last else -(-n // size)
 
@@ -157,7 +158,9 @@ class DataLoader:
         position is a count alone: a resumed epoch goes through what is skipped, and it is up to
         them to give the same again.
         """
-        state = dict(self._resume or self._position or {"batches": None, "seed": None})
+        state: dict[str, Any] = dict(
+            self._resume or self._position or {"batches": None, "seed": None}
+        )
         if self._resume is None:
             order = getattr(self._order(), "state_dict", None)
             state["sampler"] = order() if order else None

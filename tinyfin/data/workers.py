@@ -102,7 +102,7 @@ class Pool:
                 num_workers,
                 seed,
                 init_fn,
-                os.getpid(),
+                os.getpid() if forks else None,
             )
             process = ctx.Process(target=_work, args=args, daemon=True, name=f"tinyfin-loader-{i}")
             process.start()
@@ -219,7 +219,7 @@ def _work(
     num_workers: int,
     seed: int,
     init_fn: Callable[[int], None] | None,
-    parent: int,
+    parent: int | None,
 ) -> None:
     """What a worker process does from beginning to end."""
     import signal
@@ -287,14 +287,23 @@ def _describe(error: Exception) -> tuple[bytes | None, str]:
         return None, text
 
 
-def _listen(pipe: Any, tasks: SimpleQueue[bytes], parent: int) -> None:
-    """Passes tasks on, and ends the process when the parent is gone."""
+def _listen(pipe: Any, tasks: SimpleQueue[bytes], parent: int | None) -> None:
+    """Passes tasks on, and ends the process when its owner is gone.
+
+    The sentinel tells of the owner's end, except where another process that the owner forked holds
+    a copy of it open; a forked worker is the owner's child, and sees its parent change.
+    """
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
+    sentinel: Any = parent_process().sentinel  # type: ignore[union-attr]
     try:
         while True:
-            while not pipe.poll(_PULSE):
-                if os.getppid() != parent:
-                    os._exit(1)
-            tasks.put(pipe.recv_bytes())
+            ready = wait([pipe, sentinel], _PULSE)
+            if pipe in ready:
+                tasks.put(pipe.recv_bytes())
+            elif ready or (parent is not None and os.getppid() != parent):
+                os._exit(1)
     except (EOFError, OSError):
         tasks.put(_pack(None))
 

@@ -12,7 +12,7 @@ import os
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
-from tinyfin.io.raw import map_file
+from tinyfin.io.raw import dtype_named, map_file
 from tinyfin.io.safetensors import SafetensorError, Writer, read_header, read_tensor
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FORMAT = "tinyfin-checkpoint"
 VERSION = 1
 _BLANK = "0" * 64
+_NOT_OURS = "It was not written by save_checkpoint"
 _PARTS = ("model", "optimizer", "scheduler", "generator", "loader")
 # Keys that begin so mark what JSON has no form for.
 _MARK = "$"
@@ -52,7 +53,8 @@ def save_checkpoint(
         model, optimizer, scheduler, loader: an object with `state_dict()`, or a dict of such
             objects by name.
         generator: a `Generator`, or True for the global one, or a dict of generators by name.
-        user: anything that JSON can hold: the epoch, the best score, settings.
+        user: the epoch, the best score, settings: tensors, numbers, strings, bytes, None, and
+            dicts, lists and tuples of them; they come back as they are.
 
     Raises:
         TypeError: a state holds something that is neither tensor nor plain data; the message says
@@ -76,11 +78,11 @@ def save_checkpoint(
         "loader": loader,
     }
     tensors: dict[str, Tensor] = {}
-    tree: dict[str, Any] = {"user": _plain(user, "user")}
+    tree: dict[str, Any] = {"user": _encode_user(user, tensors)}
     for part, x in given.items():
         if x is not None:
             tree[part] = _encode_part(x, part, tensors)
-    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(tree, allow_nan=False, separators=(",", ":"))
     metadata = {"format": FORMAT, "version": str(VERSION), "sha256": _BLANK, "state": text}
     writer = Writer(tensors, metadata)
     write_atomically(path, lambda f: _write(writer, f))
@@ -126,14 +128,29 @@ def _generator_state(g: Any) -> Any:
     return tinyfin.get_rng_state() if g is True else g.get_state()
 
 
-def _plain(user: Any, where: str) -> Any:
-    """The user's data, if JSON gives it back unchanged but for tuples, which become lists."""
-    import json
-
+def _encode_user(x: Any, tensors: dict[str, Tensor]) -> Any:
+    """The user's data, if they come back as what they are."""
     try:
-        return json.loads(json.dumps(user, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as e:
-        raise TypeError(f"save_checkpoint: {where} must be what JSON can hold: {e}") from e
+        _check_exact(x, "user")
+    except RecursionError:
+        raise TypeError("save_checkpoint: user holds itself, or is nested too deep") from None
+    return _encode(x, "user", tensors)
+
+
+def _check_exact(x: Any, where: str) -> None:
+    """Raises TypeError for anything that a file gives back as another type: a named tuple, a set."""
+    if type(x) is dict:
+        for k, v in x.items():
+            _check_exact(k, f"a key of {where}")
+            _check_exact(v, f"{where}.{k}")
+    elif type(x) in (list, tuple):
+        for i, v in enumerate(x):
+            _check_exact(v, f"{where}.{i}")
+    elif type(x) not in (type(None), bool, int, float, str, bytes, tinyfin.Tensor, tinyfin.dtype):
+        raise TypeError(
+            f"save_checkpoint: {where} is a {type(x).__name__}; user data must be tensors, "
+            "numbers, strings, bytes, None, and dicts, lists and tuples of them"
+        )
 
 
 def _encode(x: Any, where: str, tensors: dict[str, Tensor]) -> Any:
@@ -149,7 +166,8 @@ def _encode(x: Any, where: str, tensors: dict[str, Tensor]) -> Any:
         tensors[name] = x
         return {"$tensor": name}
     if isinstance(x, int):
-        return int(x)
+        # JSON readers give up on numbers of thousands of digits.
+        return int(x) if abs(x) < 1 << 64 else {"$int": hex(x)}
     if isinstance(x, float):
         return float(x) if abs(x) < float("inf") else {"$float": repr(float(x))}
     if isinstance(x, dict):
@@ -190,11 +208,22 @@ def _decode(x: Any, tensor: Any) -> Any:
         return tuple(_decode(v, tensor) for v in value)
     if kind == "$dict":
         return {_decode(k, tensor): _decode(v, tensor) for k, v in value}
-    if kind == "$float":
-        return float(value)
-    if kind == "$bytes":
-        return bytes.fromhex(value)
-    return getattr(tinyfin, value)
+    return _SCALARS[kind](value)
+
+
+def _dtype(name: str) -> Any:
+    dt = dtype_named(name)
+    if not isinstance(dt, tinyfin.dtype):
+        raise ValueError(f"no dtype {name!r}")
+    return dt
+
+
+_SCALARS = {
+    "$int": lambda text: int(text, 16),
+    "$float": float,
+    "$bytes": bytes.fromhex,
+    "$dtype": _dtype,
+}
 
 
 def load_checkpoint(
@@ -208,8 +237,9 @@ def load_checkpoint(
 ) -> Any:
     """Reads a checkpoint into the objects given, and returns the `user` data saved with it.
 
-    The file is checked as a whole, and every part asked for must be in it, before the first object
-    is touched. Parts that are in the file and not asked for are left alone.
+    The file is checked as a whole, every part asked for must be in it, and what it holds must fit,
+    before the first object is touched; if it raises, nothing has changed. Parts that are in the
+    file and not asked for are left alone.
 
     Args:
         model, optimizer, scheduler, loader: an object with `load_state_dict()`, or a dict of such
@@ -220,6 +250,8 @@ def load_checkpoint(
         CheckpointError: the file is damaged, cut off, no checkpoint, from a later format, or lacks
             a part.
         FileNotFoundError: there is no such file.
+        RuntimeError, ValueError, TypeError: the state does not fit an object; as its own
+            `load_state_dict()` raises.
 
     >>> import tempfile, tinyfin
     >>> a, b = tinyfin.nn.Linear(2, 1), tinyfin.nn.Linear(2, 1)
@@ -247,20 +279,22 @@ def load_checkpoint(
                     "another file"
                 )
             _check_names(path, part, x, tree[part])
-            states[part] = _decode_part(tree[part], part, buffer, header)
-    for part, state in states.items():
-        _restore(given[part], state, _set_generator if part == "generator" else _set_state)
-    return tree["user"]
+            states[part] = _decode_part(path, tree[part], part, buffer, header)
+    user = _decode_part(path, {"one": tree["user"]}, "user", buffer, header)
+    _restore([pair for part, state in states.items() for pair in _pairs(part, given[part], state)])
+    return user
 
 
-def _check_names(path: Path, part: str, x: Any, saved: dict[str, Any]) -> None:
+def _check_names(path: Path, part: str, x: Any, saved: Any) -> None:
+    if not isinstance(saved, dict) or not ("one" in saved or isinstance(saved.get("each"), dict)):
+        raise CheckpointError(f"{path}: {part} is not as save_checkpoint writes it. {_NOT_OURS}")
     held = sorted(saved["each"]) if "each" in saved else "one object"
     asked = sorted(x) if isinstance(x, dict) else "one object"
     if held != asked:
         raise CheckpointError(f"{path}: {part} was saved as {held}, asked for is {asked}")
 
 
-def _decode_part(saved: dict[str, Any], part: str, buffer: Any, header: Any) -> Any:
+def _decode_part(path: Path, saved: dict[str, Any], part: str, buffer: Any, header: Any) -> Any:
     """One state, or the states of several objects by name."""
 
     def tensor(name: str) -> Tensor:
@@ -268,25 +302,61 @@ def _decode_part(saved: dict[str, Any], part: str, buffer: Any, header: Any) -> 
         # A model copies what it is given; others may keep it, so they get memory of their own.
         return t if part == "model" else t.clone()
 
-    if "each" in saved:
-        return {name: _decode(state, tensor) for name, state in saved["each"].items()}
-    return _decode(saved["one"], tensor)
+    try:
+        if "each" in saved:
+            return {name: _decode(state, tensor) for name, state in saved["each"].items()}
+        return _decode(saved["one"], tensor)
+    except (KeyError, TypeError, ValueError, RecursionError) as e:
+        raise CheckpointError(f"{path}: {part} cannot be read ({e!r}). {_NOT_OURS}") from e
 
 
-def _restore(x: Any, state: Any, put: Any) -> None:
-    if isinstance(x, dict):
-        for name, one in x.items():
-            put(one, state[name])
-    else:
-        put(x, state)
+class _Generator:
+    """A generator, or the global one, as an object with `state_dict()`."""
+
+    def __init__(self, g: Any) -> None:
+        self.g = g
+
+    def state_dict(self) -> Any:
+        return _generator_state(self.g)
+
+    def load_state_dict(self, state: Tensor) -> None:
+        tinyfin.set_rng_state(state) if self.g is True else self.g.set_state(state)
 
 
-def _set_state(x: Any, state: Any) -> None:
-    x.load_state_dict(state)
+def _pairs(part: str, x: Any, state: Any) -> list[tuple[Any, Any]]:
+    """Each object of a part with its state."""
+    pairs = [(one, state[name]) for name, one in x.items()] if isinstance(x, dict) else [(x, state)]
+    return [(_Generator(one), s) for one, s in pairs] if part == "generator" else pairs
 
 
-def _set_generator(g: Any, state: Tensor) -> None:
-    tinyfin.set_rng_state(state) if g is True else g.set_state(state)
+def _restore(pairs: list[tuple[Any, Any]]) -> None:
+    """Puts every state in its object, or none.
+
+    Modules and optimizers look through a state before they take it. Of other objects the present
+    state is kept until all have theirs, so that it can be put back.
+    """
+    from copy import deepcopy
+
+    own = [(x, state) for x, state in pairs if _looks_first(x)]
+    ready = [x._loading(state) for x, state in own]
+    before: list[tuple[Any, Any]] = []
+    try:
+        for x, state in pairs:
+            if not _looks_first(x):
+                before.append((x, deepcopy(x.state_dict())))
+                x.load_state_dict(state)
+        for commit in ready:
+            commit()
+    except BaseException:
+        for x, state in reversed(before):
+            x.load_state_dict(state)
+        raise
+
+
+def _looks_first(x: Any) -> bool:
+    """Whether loading is tinyfin's own: a class may have put another `load_state_dict` there."""
+    own = ("tinyfin.nn.state", "tinyfin.optim.optimizer")
+    return type(x).load_state_dict.__module__ in own
 
 
 def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -318,9 +388,7 @@ def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
         tree = json.loads(metadata["state"])
         tree["user"]
     except (KeyError, TypeError, ValueError, RecursionError) as e:
-        raise CheckpointError(
-            f"{path} has no readable state ({e!r}). It was not written by save_checkpoint"
-        ) from e
+        raise CheckpointError(f"{path} has no readable state ({e!r}). {_NOT_OURS}") from e
     return buffer, header, tree
 
 

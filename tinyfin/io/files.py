@@ -170,7 +170,8 @@ def _unknown(buffer: Any) -> str:
 
 
 def _load_archive(buffer: Any, device: Any) -> Any:
-    from tinyfin.io.torch_file import directory, read_zip
+    from tinyfin.io.archive import directory
+    from tinyfin.io.torch_file import read_zip
 
     names = directory(buffer)
     if names and all(n.endswith(".npy") for n in names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
@@ -12,6 +13,7 @@ from tinyfin.io.raw import place
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import RawIOBase
     from typing import Any, BinaryIO
 
     from tinyfin import Tensor
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str]
 
 _DATE = (1980, 1, 1, 0, 0, 0)
+# What NumPy's reader of headers and zlib raise; the header is a Python literal, which may be nested.
+_DAMAGE = (ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, zlib.error)
 
 
 def save_npz(
@@ -73,7 +77,7 @@ def _write(arrays: dict[str, Any], f: Any, compressed: bool) -> None:
                 npy.write_array(record, array, allow_pickle=False)
 
 
-def load_npz(file: Path | BinaryIO, device: Any = None) -> dict[str, Tensor]:
+def load_npz(file: Path | BinaryIO | RawIOBase, device: Any = None) -> dict[str, Tensor]:
     """The tensors of a NumPy archive by name.
 
     Args:
@@ -91,11 +95,13 @@ def load_npz(file: Path | BinaryIO, device: Any = None) -> dict[str, Tensor]:
     """
     import zipfile
 
+    from tinyfin.io.archive import ArchiveError, opened
+
     try:
-        with zipfile.ZipFile(file) as z:
+        with opened(file) as z:
             names = [i for i in z.infolist() if i.filename.endswith(".npy")]
             return {i.filename[:-4]: place(_read_record(z, i), device) for i in names}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as e:
+    except (ArchiveError, zipfile.BadZipFile, EOFError, NotImplementedError) as e:
         raise ValueError(f"load_npz: the archive is damaged: {e}") from e
 
 
@@ -104,7 +110,7 @@ def _read_record(z: Any, info: Any) -> Tensor:
         return _read_array(f, info.file_size, info.filename)
 
 
-def load_npy(file: BinaryIO, size: int, device: Any = None) -> Tensor:
+def load_npy(file: BinaryIO | RawIOBase, size: int, device: Any = None) -> Tensor:
     """The tensor in a .npy file of `size` bytes."""
     return place(_read_array(file, size, "the file"), device)
 
@@ -113,25 +119,29 @@ def _read_array(f: Any, size: int, what: str) -> Tensor:
     """Reads the header, checks that its promise fits the size, and only then makes room for the
     array.
     """
-    import zlib
-
     import numpy as np
     from numpy.lib import format as npy
+
+    from tinyfin.core.memory import available
 
     try:
         version = npy.read_magic(f)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(f)
-        if dtype.hasobject or dtype.kind not in "biufc":
+        if dtype.hasobject or dtype.kind not in "biufc" or dtype.char in "gG":
             raise ValueError(f"dtype {dtype} is no dtype of tensors")
+        if any(n < 0 for n in shape):
+            raise ValueError(f"shape {shape} is no shape")
         needed = math.prod(shape) * dtype.itemsize
         if needed > size:
             raise ValueError(
                 f"{dtype} of shape {shape} takes {needed} bytes, the record has {size}"
             )
+        if needed > available():
+            raise ValueError(f"it takes {needed} bytes, of which {available()} are free")
         data = f.read(needed)
-    except (ValueError, EOFError, zlib.error) as e:
-        raise ValueError(f"load_npz: {what}: {e}") from e
+    except _DAMAGE as e:
+        raise ValueError(f"load_npz: {what}: {str(e) or type(e).__name__}") from e
     if len(data) < needed:
         raise ValueError(f"load_npz: {what} is cut off: {len(data)} of {needed} bytes")
     array = np.frombuffer(bytearray(data), dtype).reshape(shape, order="F" if fortran else "C")

@@ -62,7 +62,8 @@ def memory(t: Tensor, first: int, end: int) -> memoryview:
 
     width = t.dtype.itemsize
     block = (ctypes.c_char * ((end - first) * width)).from_address(t.data_ptr() + first * width)
-    block.tensor = t  # the memory must live as long as it is looked at
+    # the memory must live as long as it is looked at; ctypes arrays take attributes
+    block.tensor = t  # pyright: ignore[reportAttributeAccessIssue]
     return memoryview(block).cast("B")
 
 

@@ -12,6 +12,7 @@ import math
 import tinyfin
 from tinyfin.io.atomic import write_atomically
 from tinyfin.io.raw import dtype_name, dtype_named, map_file, place, tensor_bytes, tensor_from
+from tinyfin.io.shown import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str]
 
 MAX_HEADER = 100_000_000
+MAX_DIMS = 64
+"""More sizes than any tensor has; their product, taken before anything else is known, stays small."""
 _METADATA = "__metadata__"
 # name in the file: our name, bytes per element
 _DTYPES = {
@@ -126,8 +129,8 @@ def _parse(text: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [k for k, _ in pairs]
-        twice = next(k for k in found if names.count(k) > 1)
+        seen: set[str] = set()
+        twice = next(k for k, _ in pairs if k in seen or seen.add(k))
         raise SafetensorError(f"the header holds the name {twice!r} twice")
     return found
 
@@ -161,12 +164,14 @@ def _check_entry(name: str, info: Any) -> Entry:
     dt, shape, offsets = info["dtype"], info["shape"], info["data_offsets"]
     if not isinstance(dt, str) or dt not in _DTYPES:
         raise SafetensorError(
-            f"tensor {name!r}: dtype {dt!r} is unknown; known are {', '.join(_DTYPES)}"
+            f"tensor {name!r}: dtype {shown(dt)} is unknown; known are {', '.join(_DTYPES)}"
         )
-    if not isinstance(shape, list) or not all(map(_is_size, shape)):
-        raise SafetensorError(f"tensor {name!r}: shape {shape!r} is no list of sizes")
+    if not isinstance(shape, list) or len(shape) > MAX_DIMS or not all(map(_is_size, shape)):
+        raise SafetensorError(f"tensor {name!r}: shape {shown(shape)} is no list of sizes")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)):
-        raise SafetensorError(f"tensor {name!r}: data_offsets {offsets!r} are not [begin, end]")
+        raise SafetensorError(
+            f"tensor {name!r}: data_offsets {shown(offsets)} are not [begin, end]"
+        )
     begin, end = offsets
     size = math.prod(shape) * _DTYPES[dt][1]
     if end - begin != size:

@@ -12,7 +12,9 @@ import zlib
 from pickle import UnpicklingError
 
 import tinyfin
-from tinyfin.io.raw import BufferFile, dtype_named, place, strided, tensor_from
+from tinyfin.io.archive import directory
+from tinyfin.io.raw import dtype_name, dtype_named, place, strided, tensor_from
+from tinyfin.io.shown import shown
 from tinyfin.io.unpickle import PLAIN, Call, Machine
 
 TYPE_CHECKING = False
@@ -98,6 +100,14 @@ class Storage:
         self.device = device
         self._flat: dict[str, Tensor] = {}
 
+    def part(self, offset: int, numel: int) -> Storage:
+        """Some of the elements; they stay in the memory of the whole, aligned once for all."""
+        name = self.kind.dtype
+        flat = self.flat(name).narrow(0, offset, numel)
+        part = Storage(self.buffer, self.start, self.size, self.kind, self.device)
+        part._flat[name] = flat
+        return part
+
     def flat(self, name: str) -> Tensor:
         """All elements in one dimension, as the dtype of that name."""
         if name not in self._flat:
@@ -118,10 +128,12 @@ def _view(storage: Any, name: str, offset: Any, size: Any, stride: Any) -> Tenso
     """The strided view that a file describes, checked against the storage."""
     if type(storage) is not Storage:
         raise UnpicklingError(f"a tensor is built on a {type(storage).__name__}, not on a storage")
+    if type(size) is not tuple or type(stride) is not tuple:
+        raise UnpicklingError(f"a tensor has size {shown(size)} and stride {shown(stride)}")
     numbers = (offset, *size, *stride)
     if len(size) != len(stride) or not all(type(x) is int and 0 <= x < 1 << 62 for x in numbers):
         raise UnpicklingError(
-            f"a tensor has offset {offset!r}, size {size!r} and stride {stride!r}"
+            f"a tensor has offset {shown(offset)}, size {shown(size)} and stride {shown(stride)}"
         )
     flat = storage.flat(name)
     if 0 in size:
@@ -169,9 +181,9 @@ def rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """PyTorch's way to write a tensor of a dtype that has no storage class."""
-    name = str(dt).rpartition(".")[2]
+    name = dtype_name(dt) if isinstance(dt, tinyfin.dtype) else None
     if name not in _DTYPES:
-        raise UnpicklingError(f"a tensor has {dt!r} for its dtype")
+        raise UnpicklingError(f"a tensor has {shown(dt)} for its dtype")
     return _flagged(_view(storage, name, offset, size, stride), requires_grad)
 
 
@@ -184,15 +196,21 @@ def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = No
     return Parameter(data, requires_grad=requires_grad is True)
 
 
+_REBUILD = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter)
+
+
 def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor that carried attributes: the tensor, without them."""
-    if type(function) is not Call or type(kind) is not TensorType or not isinstance(args, tuple):
+    allowed = type(function) is Call and function.function in _REBUILD
+    if not allowed or type(kind) is not TensorType or not isinstance(args, tuple):
         raise UnpicklingError("a tensor of a class of its own is not plain data")
     return function.function(*args)
 
 
 def _device(kind: str, index: int | None = None) -> Any:
-    text = str(kind) if index is None else f"{kind}:{int(index)}"
+    if type(kind) is not str or type(index) not in (int, type(None)):
+        raise UnpicklingError(f"a device is given as {shown(kind)}, {shown(index)}")
+    text = kind if index is None else f"{kind}:{index}"
     try:
         return tinyfin.device(text)
     except (RuntimeError, ValueError):
@@ -275,24 +293,6 @@ class Archive:
         return bytes(self.buffer[start : start + size])
 
 
-def directory(buffer: Any) -> dict[str, Any]:
-    """The records of a zip archive by name.
-
-    Raises:
-        UnpicklingError: its table of contents is damaged or cut off.
-    """
-    import struct
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(BufferFile(buffer)) as z:
-            return {info.filename: info for info in z.infolist()}
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as e:
-        raise UnpicklingError(
-            f"the file begins as a zip archive but is none: {e}; it is damaged or incomplete"
-        ) from e
-
-
 def open_archive(buffer: Any) -> Archive:
     """The archive in a buffer, which must hold one PyTorch pickle.
 
@@ -335,7 +335,7 @@ def _storage_id(pid: Any) -> tuple[StorageType, str, int, Any]:
         raise UnpicklingError("the pickle refers to outside data other than a storage")
     _, kind, key, _, numel, *view = pid
     if type(kind) is not StorageType or type(key) is not str or type(numel) is not int or numel < 0:
-        raise UnpicklingError(f"the pickle describes a storage as {pid[1:]!r}")
+        raise UnpicklingError(f"the pickle describes a storage as {shown(pid[1:])}")
     return kind, key, numel, view[0] if view else None
 
 
@@ -402,10 +402,10 @@ def read_legacy(buffer: Any, device: Any = None) -> Any:
     _, protocol, system = head
     if protocol != _LEGACY_PROTOCOL or not isinstance(system, dict):
         raise UnpicklingError(
-            f"the file has PyTorch's old format in version {protocol!r}; {_LEGACY_PROTOCOL} can "
+            f"the file has PyTorch's old format in version {shown(protocol)}; {_LEGACY_PROTOCOL} can "
             "be read"
         )
-    found: dict[str, tuple[StorageType, int]] = {}
+    found: dict[str, tuple[Any, ...]] = {}
     machine = Machine(
         buffer,
         at,
@@ -472,7 +472,6 @@ def _legacy_storage(storages: dict[str, Storage], pid: Any) -> Storage:
         return whole
     # Old files name part of a storage: (its key, offset, number of elements).
     _, offset, numel = view
-    width = _width(kind)
-    if not 0 <= offset <= offset + numel <= whole.size // width:
+    if not 0 <= offset <= offset + numel <= whole.size // _width(kind):
         raise UnpicklingError(f"a view reaches beyond storage {key}")
-    return Storage(whole.buffer, whole.start + offset * width, numel * width, kind, whole.device)
+    return whole.part(offset, numel)

@@ -2,7 +2,7 @@
 
 It understands the instructions by which containers, numbers and strings are built. A name in the
 pickle is looked up in a table that the caller gives, never imported; only entries of that table
-are called; no attribute of any object is set.
+are called; no attribute of any object is set. What it builds is bounded by the bytes that are there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import struct
 from collections import OrderedDict
 from pickle import UnpicklingError
 
+from tinyfin.io.shown import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,16 +20,25 @@ if TYPE_CHECKING:
 
     Table = dict[tuple[str, str], Any]
 
+MAX_DEPTH = 100
+"""Tuples within tuples: Python hashes them by recursion in C, without a check of its own."""
+MAX_KEY = 10_000
+"""Values in one key: a tuple that holds the same tuple twice, and so on, has exponentially many."""
+_COPIES = 16
+"""How often calls may copy as much as the pickle is long: writers copy nothing twice."""
+_SIZED = (str, bytes, bytearray, list, tuple, dict)
+
 
 class Call:
     """A table entry that pickles may call: its arguments are whatever the file says, so it must
-    check them.
+    check them. One that hashes what it is given gets the machine first, to ask it what can be.
     """
 
-    __slots__ = ("function",)
+    __slots__ = ("function", "hashes")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], hashes: bool = False) -> None:
         self.function = function
+        self.hashes = hashes
 
 
 class Machine:
@@ -57,6 +68,8 @@ class Machine:
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
+        self.nested: dict[int, tuple[int, int, tuple[Any, ...]]] = {}
+        self.copies = _COPIES * len(self.data)
 
     def load(self) -> Any:
         """The object that the pickle builds.
@@ -128,7 +141,12 @@ class Machine:
             raise UnpicklingError(
                 f"the pickle calls {type(function).__name__}, which is not among what it may call"
             )
-        self.stack.append(function.function(*args))
+        self.copies -= sum(len(x) for x in args if type(x) in _SIZED)
+        if self.copies < 0:
+            raise UnpicklingError("the pickle copies the same data over and over")
+        self.stack.append(
+            function.function(self, *args) if function.hashes else function.function(*args)
+        )
 
     def global_line(self) -> None:
         """A name in two lines of text."""
@@ -159,7 +177,8 @@ class Machine:
         if type(self.stack[-1]) is not OrderedDict or type(state) is not dict:
             raise UnpicklingError(f"the pickle sets the state of a {type(self.stack[-1]).__name__}")
         if "_metadata" in state:
-            self.stack[-1]._metadata = state["_metadata"]
+            # an OrderedDict, which takes attributes
+            self.stack[-1]._metadata = state["_metadata"]  # pyright: ignore[reportAttributeAccessIssue]
 
     def persid(self) -> None:
         """A persistent id becomes what the caller says."""
@@ -176,12 +195,45 @@ class Machine:
         """The last `n` values become a tuple."""
         if len(self.stack) < n:
             raise UnpicklingError("the pickle takes more from its stack than it put there")
-        self.stack[-n:] = [tuple(self.stack[-n:])]
+        self.stack[-n:] = [self.joined(self.stack[-n:])]
 
-    def group(self, kind: type) -> None:
-        """What was put on the stack since the last mark becomes one value."""
+    def joined(self, items: list[Any]) -> tuple[Any, ...]:
+        """A tuple of the items; how deep it is, and how much it holds, is kept for `checked`."""
+        whole = tuple(items)
+        inner = [self.extent(x) for x in items if type(x) is tuple]
+        if inner:
+            depth = 1 + max(depth for depth, _ in inner)
+            if depth > MAX_DEPTH:
+                raise UnpicklingError(
+                    f"the pickle nests tuples more than {MAX_DEPTH} deep, which no plain data is"
+                )
+            # The tuple is kept, so that no other object can get its id.
+            self.nested[id(whole)] = depth, len(whole) + sum(held for _, held in inner), whole
+        return whole
+
+    def extent(self, x: tuple[Any, ...]) -> tuple[int, int]:
+        """How deep a tuple is, and how many values it holds, repeated ones counted each time."""
+        depth, held, _ = self.nested.get(id(x), (1, len(x), None))
+        return depth, held
+
+    def checked(self, keys: list[Any]) -> list[Any]:
+        """Keys that Python can hash."""
+        for x in keys:
+            if type(x) is tuple and self.extent(x)[1] > MAX_KEY:
+                raise UnpicklingError(
+                    f"the pickle has a key of more than {MAX_KEY} values, which no plain data has"
+                )
+        return keys
+
+    def group(self) -> None:
+        """What was put on the stack since the last mark becomes a tuple."""
+        items = self.marked()  # which puts the stack of before back
+        self.stack.append(self.joined(items))
+
+    def frozen(self) -> None:
+        """What was put on the stack since the last mark becomes a frozenset."""
         items = self.marked()
-        self.stack.append(kind(items))
+        self.stack.append(frozenset(self.checked(items)))
 
     def extend(self, items: list[Any]) -> None:
         """Adds to a list."""
@@ -193,13 +245,14 @@ class Machine:
         """Adds keys and values to a dict."""
         if type(self.stack[-1]) not in (dict, OrderedDict):
             raise UnpicklingError(f"the pickle sets items of a {type(self.stack[-1]).__name__}")
-        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
+        keys = self.checked(items[::2])
+        self.stack[-1].update(zip(keys, items[1::2], strict=True))
 
     def add(self, items: list[Any]) -> None:
         """Adds to a set."""
         if type(self.stack[-1]) is not set:
             raise UnpicklingError(f"the pickle adds to a {type(self.stack[-1]).__name__}")
-        self.stack[-1].update(items)
+        self.stack[-1].update(self.checked(items))
 
     def pop_pair(self) -> list[Any]:
         """The last two values."""
@@ -261,7 +314,7 @@ _STEPS: dict[int, Callable[[Machine], Any]] = {
         "\x85": lambda m: m.tuple_of(1),
         "\x86": lambda m: m.tuple_of(2),
         "\x87": lambda m: m.tuple_of(3),
-        "t": lambda m: m.group(tuple),
+        "t": Machine.group,
         "]": _push(lambda m: []),
         "a": lambda m: m.extend([m.stack.pop()]),
         "e": lambda m: m.extend(m.marked()),
@@ -270,7 +323,7 @@ _STEPS: dict[int, Callable[[Machine], Any]] = {
         "u": lambda m: m.update(m.marked()),
         "\x8f": _push(lambda m: set()),
         "\x90": lambda m: m.add(m.marked()),
-        "\x91": lambda m: m.group(frozenset),
+        "\x91": Machine.frozen,
         "h": _push(lambda m: m.memo[m.number("<B")]),
         "j": _push(lambda m: m.memo[m.number("<I")]),
         "q": _put("<B"),
@@ -290,7 +343,7 @@ _STEPS: dict[int, Callable[[Machine], Any]] = {
 def _encode(text: str, encoding: str) -> bytes:
     """How protocol 2 writes bytes."""
     if encoding not in ("latin1", "latin-1"):
-        raise UnpicklingError(f"the pickle encodes text as {encoding!r}")
+        raise UnpicklingError(f"the pickle encodes text as {shown(encoding)}")
     return text.encode("latin-1")
 
 
@@ -307,20 +360,23 @@ def _complex(real: float, imag: float) -> complex:
     return complex(float(real), float(imag))
 
 
-def _set(items: Any = ()) -> set[Any]:
+def _set(machine: Machine, items: Any = ()) -> set[Any]:
     if type(items) is not list and items != ():
         raise UnpicklingError("the pickle makes a set of something that is no list")
-    return set(items)
+    return set(machine.checked(list(items)))
 
 
-def _ordered(items: Any = ()) -> OrderedDict[Any, Any]:
+def _ordered(machine: Machine, items: Any = ()) -> OrderedDict[Any, Any]:
     if type(items) is not list and items != ():
         raise UnpicklingError("the pickle makes an OrderedDict of something that is no list")
+    if not all(type(pair) in (list, tuple) and len(pair) == 2 for pair in items):
+        raise UnpicklingError("the pickle makes an OrderedDict of something other than pairs")
+    machine.checked([key for key, _ in items])
     return OrderedDict(items)
 
 
 PLAIN: Table = {
-    ("collections", "OrderedDict"): Call(_ordered),
+    ("collections", "OrderedDict"): Call(_ordered, hashes=True),
     ("_codecs", "encode"): Call(_encode),
     ("__builtin__", "bytes"): Call(_bytes),
     ("builtins", "bytes"): Call(_bytes),
@@ -328,6 +384,6 @@ PLAIN: Table = {
     ("builtins", "bytearray"): Call(_bytearray),
     ("__builtin__", "complex"): Call(_complex),
     ("builtins", "complex"): Call(_complex),
-    ("__builtin__", "set"): Call(_set),
-    ("builtins", "set"): Call(_set),
+    ("__builtin__", "set"): Call(_set, hashes=True),
+    ("builtins", "set"): Call(_set, hashes=True),
 }

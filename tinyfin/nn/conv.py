@@ -101,7 +101,8 @@ class _ConvNd(Module):
         own = self._parameters
         weight = own["weight"] if "weight" in own else self.weight  # noqa: SIM401
         bias = own["bias"] if "bias" in own else self.bias  # noqa: SIM401
-        return self._conv_forward(input, weight, bias)
+        # the table says that a parameter may be None; a weight is there
+        return self._conv_forward(input, weight, bias)  # pyright: ignore[reportArgumentType]
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self._outer is not None:
@@ -225,6 +226,7 @@ class Conv3d(_Conv):
 
 class _ConvTranspose(_ConvNd):
     _transposed = True
+    padding: tuple[int, ...]
 
     def __init__(
         self,

@@ -229,7 +229,7 @@ class Embedding(Module):
         weight = own["weight"] if "weight" in own else self.weight  # noqa: SIM401
         return functional.embedding(
             input,
-            weight,
+            weight,  # pyright: ignore[reportArgumentType] (a table of None would be refused)
             self.padding_idx,
             self.max_norm,
             self.norm_type,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXTRA = "_extra_state"
+_WAITING = "_waiting"
 
 
 class IncompatibleKeys(tuple):
@@ -102,7 +103,7 @@ class Stateful:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copies values by path into the parameters and buffers.
+        """Copies values by path into the parameters and buffers; if it raises, nothing has changed.
 
         Args:
             state_dict: what `state_dict()` gave.
@@ -122,22 +123,21 @@ class Stateful:
         >>> net.load_state_dict({"weight": tf.ones(1, 2)}, strict=False).missing_keys
         ['bias']
         """
+        return self._loading(state_dict, strict, assign)()
+
+    def _loading(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _Loading:
+        """`load_state_dict` with all checks behind it: a call copies the values."""
         if not hasattr(state_dict, "items") or not hasattr(state_dict, "keys"):
             raise TypeError(
                 f"load_state_dict: state_dict is a {type(state_dict).__name__}, "
                 "expected a mapping of names to tensors"
             )
-        load = _Loading(state_dict, strict, assign)
+        load = _Loading(type(self).__name__, state_dict, strict, assign)
         load.module(self, load.state_dict, "")
-        keys = IncompatibleKeys(load.missing, load.unexpected)
-        for module, hook in load.after:
-            if hook(module, keys) is not None:
-                raise RuntimeError(
-                    "load_state_dict: a post-hook returned a value, expected None; "
-                    "it may change the lists that it is given"
-                )
-        load.report(type(self).__name__)
-        return keys
+        load.check()
+        return load
 
     def _load_from_state_dict(
         self,
@@ -150,6 +150,7 @@ class Stateful:
         error_msgs: list[str],
     ) -> None:
         assign = local_metadata.get("assign_to_params_buffers", False)
+        puts: list[Any] = []
         for name, value in self._own_state():
             key = prefix + name
             if key not in state_dict:
@@ -157,30 +158,33 @@ class Stateful:
                 continue
             error = _misfit(key, state_dict[key], value)
             if error is None:
-                error = self._take(name, value, state_dict[key], assign)
+                try:
+                    puts.append(self._put(name, value, state_dict[key], assign))
+                except Exception as e:
+                    error = f"'{key}' cannot be assigned: {e}"
             if error is not None:
                 error_msgs.append(error)
         if _defines(self, "set_extra_state"):
             if prefix + EXTRA in state_dict:
-                self.set_extra_state(state_dict[prefix + EXTRA])
+                puts.append(_Extra(self, state_dict[prefix + EXTRA]))
             else:
                 missing_keys.append(prefix + EXTRA)
         unexpected_keys.extend(self._unknown(state_dict, prefix))
+        waiting = local_metadata.get(_WAITING)
+        if waiting is not None:
+            waiting.extend(puts)
+        else:  # called by itself, not by load_state_dict
+            for put in puts:
+                put.do(False)
 
-    def _take(self, name: str, value: Tensor, given: Tensor, assign: bool) -> str | None:
-        try:
-            with no_grad():
-                if not assign:
-                    value.copy_(given)
-                elif isinstance(value, Parameter):
-                    if not isinstance(given, Parameter):
-                        given = Parameter(given, value.requires_grad)
-                    self._parameters[name] = given.requires_grad_(value.requires_grad)
-                else:
-                    self._buffers[name] = given
-        except Exception as error:
-            return f"copying '{name}' of shape {tuple(given.shape)} failed: {error}"
-        return None
+    def _put(self, name: str, value: Tensor, given: Tensor, assign: bool) -> Any:
+        if not assign:
+            return _Copy(value, given)
+        if not isinstance(value, Parameter):
+            return _Replace(self._buffers, name, given)
+        if not isinstance(given, Parameter):
+            given = Parameter(given, value.requires_grad)
+        return _Replace(self._parameters, name, given, value.requires_grad)
 
     def _unknown(self, state_dict: dict[str, Any], prefix: str) -> list[str]:
         known = {name for name, _ in self._own_state()}
@@ -253,20 +257,76 @@ class Stateful:
         return tuple(self._state_hooks.get(kind, ())) if self._state_hooks else ()
 
 
-class _Loading:
-    """One `load_state_dict` on its way through the tree, and what did not fit."""
+class _Copy:
+    """A tensor whose values are to be overwritten."""
 
-    def __init__(self, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> None:
+    def __init__(self, value: Tensor, given: Tensor) -> None:
+        self.value, self.given = value, given
+
+    def do(self, keep: bool) -> None:
+        with no_grad():
+            self.old: Any = self.value.detach().clone() if keep else None
+            self.value.copy_(self.given)
+
+    def undo(self) -> None:
+        with no_grad():
+            self.value.copy_(self.old)
+
+
+class _Replace:
+    """A tensor that another is to take the place of."""
+
+    def __init__(
+        self, table: dict[str, Any], name: str, given: Tensor, requires_grad: bool | None = None
+    ) -> None:
+        self.table, self.name, self.given, self.old = table, name, given, table[name]
+        self.requires_grad = requires_grad
+
+    def do(self, keep: bool) -> None:
+        if self.requires_grad is not None:
+            self.given.requires_grad_(self.requires_grad)
+        self.table[self.name] = self.given
+
+    def undo(self) -> None:
+        self.table[self.name] = self.old
+
+
+class _Extra:
+    """A module whose extra state is to be set."""
+
+    def __init__(self, module: Any, state: Any) -> None:
+        self.module, self.state, self.old = module, state, None
+
+    def do(self, keep: bool) -> None:
+        if _defines(self.module, "get_extra_state"):
+            self.old = (self.module.get_extra_state(),)
+        self.module.set_extra_state(self.state)
+
+    def undo(self) -> None:
+        if self.old is not None:
+            self.module.set_extra_state(*self.old)
+
+
+class _Loading:
+    """One `load_state_dict` on its way through the tree, and what did not fit: first everything is
+    looked at, then a call writes.
+    """
+
+    def __init__(
+        self, name: str, state_dict: Mapping[str, Any], strict: bool, assign: bool
+    ) -> None:
+        self.name = name
         self.state_dict = OrderedDict(state_dict)
         self.strict = strict
-        self.metadata = {"assign_to_params_buffers": assign}
+        self.puts: list[Any] = []
+        self.metadata = {"assign_to_params_buffers": assign, _WAITING: self.puts}
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
         self.after: list[tuple[Any, Callable]] = []
 
     def module(self, module: Any, state_dict: dict[str, Any], prefix: str) -> None:
-        """Loads a module, then those below it, each from the part that is its own."""
+        """Looks at a module, then at those below it, each with the part that is its own."""
         args = (
             state_dict,
             prefix,
@@ -286,7 +346,12 @@ class _Loading:
                 self.module(child, part, path)
         self.after.extend((module, hook) for hook in module._hooks_of("load_after"))
 
-    def report(self, name: str) -> None:
+    def check(self) -> None:
+        """Raises if something did not fit; post-hooks may forgive names, but no misfits."""
+        if self.errors or not self.after:
+            self.report()
+
+    def report(self) -> None:
         """Raises if something did not fit."""
         lines = list(self.errors)
         if self.strict:
@@ -295,7 +360,30 @@ class _Loading:
                     quoted = ", ".join(repr(k) for k in keys)
                     lines.insert(0, f"{what} key(s) in state_dict: {quoted}")
         if lines:
-            raise RuntimeError(f"load_state_dict of {name}:\n\t" + "\n\t".join(lines))
+            raise RuntimeError(f"load_state_dict of {self.name}:\n\t" + "\n\t".join(lines))
+
+    def __call__(self) -> IncompatibleKeys:
+        """Writes. Copies of the old values are kept only where code of others runs along."""
+        keep = bool(self.after) or any(isinstance(put, _Extra) for put in self.puts)
+        done: list[Any] = []
+        try:
+            for put in self.puts:
+                done.append(put)
+                put.do(keep)
+            keys = IncompatibleKeys(self.missing, self.unexpected)
+            for module, hook in self.after:
+                if hook(module, keys) is not None:
+                    raise RuntimeError(
+                        "load_state_dict: a post-hook returned a value, expected None; "
+                        "it may change the lists that it is given"
+                    )
+            self.report()
+        except BaseException:
+            if keep:
+                for put in reversed(done):
+                    put.undo()
+            raise
+        return keys
 
 
 def _defines(module: Any, method: str) -> bool:
@@ -310,4 +398,6 @@ def _misfit(key: str, given: Any, value: Tensor) -> str | None:
             f"size mismatch for {key}: shape {tuple(given.shape)} was given, "
             f"the module has {tuple(value.shape)}"
         )
+    if any(n > 1 and step == 0 for n, step in zip(value.shape, value.stride(), strict=True)):
+        return f"'{key}' is an expanded tensor in the module: several elements share memory"
     return None

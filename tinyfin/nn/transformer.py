@@ -238,7 +238,7 @@ def _is_causal(given: bool | None, mask: Tensor | None) -> bool:
 
 def causal_mask(sz: int, x: Tensor | None = None) -> Tensor:
     """Numbers to add to scores: -inf above the diagonal, 0 elsewhere."""
-    options = {} if x is None else {"device": x.device}
+    options: dict[str, Any] = {} if x is None else {"device": x.device}
     return full((sz, sz), -math.inf, **options).triu(1)
 
 

@@ -553,9 +553,8 @@ unary(
 unary(
     "digamma",
     "digamma(x)",
-    d=None,
-    vjp=lambda g, x: F.refuse_digamma_gradient(),
+    d=lambda x: F.polygamma(1, x),
     dtypes="fh",
     domain=(0.3, 5),
-    doc="Derivative of lgamma; itself without derivative.",
+    doc="Derivative of lgamma.",
 )

@@ -159,7 +159,7 @@ def scatter_overload(x, dim, index, src=None, *, value=None, reduce=None):
         return F.scatter_add(
             x, dim, index, F.full_of(index.shape, src, x) if isinstance(src, (int, float)) else src
         )
-    return F.scatter_reduce(x, dim, index, src, {"multiply": "prod"}.get(reduce, reduce))
+    raise NotImplementedError(f"scatter: reduce is {reduce!r}, expected None or 'add'")
 
 
 def grown(g, shape):

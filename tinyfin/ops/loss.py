@@ -3,7 +3,7 @@
 Losses of class labels have kernels; the others are an elementwise row and a reduction.
 """
 
-from tinyfin.ops.row import F, attr, binary, composite, row
+from tinyfin.ops.row import CHECKED, F, attr, binary, composite, row
 
 REDUCTIONS = ("none", "mean", "sum")
 REDUCTION = attr("reduction", "choice", "mean", REDUCTIONS)
@@ -190,9 +190,11 @@ composite(
     method=False,
     doc="Negative log-likelihood of class labels, from log-probabilities.",
 )
+CHECKS = attr("argument", "choice", "input", CHECKED)
 row(
     "check_not_nan",
     "x",
+    attrs=(CHECKS,),
     infer="check_values",
     family="check_not_nan",
     dtypes="fh",
@@ -204,6 +206,7 @@ row(
 row(
     "check_unit_interval",
     "x",
+    attrs=(CHECKS,),
     infer="check_values",
     family="check_unit_interval",
     dtypes="fh",
@@ -247,7 +250,7 @@ def of_probabilities(x, target, w, reduction, label_smoothing):
             f"cross_entropy: weight is {tuple(w.shape)}, expected one number for each of "
             f"{x.shape[dim]} classes"
         )
-    F.check_not_nan(target.detach())
+    F.check_not_nan(target.detach(), "target")
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / x.shape[dim]
     log = F.log_softmax(x, dim)
@@ -287,14 +290,12 @@ composite(
 # ---- elementwise losses
 
 
-def loss(name, error, attrs=(), check=None, doc=""):
+def loss(name, error, attrs=(), doc=""):
     """A reduction of an elementwise row of input and target."""
 
     def formula(a, b, *values):
         if a.shape != b.shape:
             warn_of_shapes(name, a, b)
-        if check is not None:
-            check(a)
         return reduced(error(a, b, *values[:-1]), values[-1])
 
     composite(
@@ -319,16 +320,6 @@ def warn_of_shapes(name, a, b):
         "which is seldom meant",
         stacklevel=3,
     )
-
-
-def need_unit_interval(a):
-    """An error where a probability is outside [0, 1]."""
-    try:
-        F.check_unit_interval(a.detach())
-    except ValueError:
-        raise RuntimeError(
-            "binary_cross_entropy: all elements of input should be between 0 and 1"
-        ) from None
 
 
 BETA, DELTA = attr("beta", "float", 1.0), attr("delta", "float", 1.0)
@@ -456,7 +447,8 @@ def binary_cross_entropy(x, target, w, reduction):
             f"binary_cross_entropy: input is {tuple(x.shape)}, target is {tuple(target.shape)}: "
             "expected the same shape"
         )
-    need_unit_interval(x)
+    F.check_unit_interval(x.detach(), "input")
+    F.check_unit_interval(target.detach(), "target")
     loss = F.bce_error(x, target)
     return reduced(loss if w is None else loss * w, reduction)
 

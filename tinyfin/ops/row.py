@@ -3,6 +3,12 @@
 Imports nothing, so that the rows can be read at build time before anything is compiled.
 """
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 TABLE = {}
 """name -> Row, in the order of definition."""
 
@@ -42,10 +48,14 @@ KEEPDIM = attr("keepdim", "bool", False)
 DTYPE = attr("dtype", "dtype", None)
 
 
+CHECKED = ("input", "target")
+"""Arguments whose values rows of checks may be asked to look at."""
+
+
 class Late:
     """Name space that finds an operation when it is used: rows may name rows defined later."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no operation named '{name}'")
 
 
@@ -102,7 +112,6 @@ class Row:
         "mutates",
         "varargs",
         "public",
-        "exact",
         "index",
         "ulp",
         "samples",
@@ -123,7 +132,7 @@ class Row:
         self.name, self.args = name, args
         self.attrs, self.nout, self.amp = (), 1, "keep"
         self.inplace = self.view = self.scalars = self.varargs = False
-        self.method = self.function = self.exact = True
+        self.method = self.function = True
         self.dtypes, self.mutates, self.public = "bifh", (), {}
         for key, value in fields.items():
             setattr(self, key, value)

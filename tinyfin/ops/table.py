@@ -164,8 +164,11 @@ def divides(row):
     return row.expr.partition("(")[0] in ("floordiv", "truncdiv", "mod", "fmod")
 
 
-def connect(slot, kernels):
-    """Gives the operations the kernels of one backend: family -> capsule or (capsule, variant)."""
+def connect(slot, kernels, inexact=()):
+    """Gives the operations the kernels of one backend: family -> capsule or (capsule, variant).
+
+    Families in `inexact` are refused in deterministic mode.
+    """
     numbers = {
         name: i for i, name in enumerate(r.name for r in TABLE.values() if r.expr is not None)
     }
@@ -177,4 +180,4 @@ def connect(slot, kernels):
         kernel, variant = found if isinstance(found, tuple) else (found, None)
         if row.expr is not None:
             variant = numbers[row.name] | DIVIDES * divides(row)
-        op.set_kernel(slot, kernel, variant)
+        op.set_kernel(slot, kernel, variant, row.family not in inexact)

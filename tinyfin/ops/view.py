@@ -29,7 +29,6 @@ view(
     varargs=True,
     infer="reshape",
     vjp=lambda g, x_shape: F.reshape(g, x_shape),
-    overload=lambda x, dtype: F.view_dtype(x, dtype),
 )
 view(
     "permute",

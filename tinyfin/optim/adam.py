@@ -45,6 +45,7 @@ class Adam(Optimizer):
     """
 
     _numbers = ("step",)
+    _averages = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self,
@@ -83,8 +84,15 @@ class Adam(Optimizer):
     def _check_group(self, group: dict[str, Any]) -> None:
         for option in ("lr", "eps", "weight_decay"):
             check_number(type(self).__name__, option, group[option])
+        if not isinstance(group["betas"], (tuple, list)) or len(group["betas"]) != 2:
+            raise TypeError(
+                f"{type(self).__name__}: betas is {group['betas']!r}, expected two numbers"
+            )
         for i, beta in enumerate(group["betas"]):
             check_number(type(self).__name__, f"betas[{i}]", beta, below=1.0)
+
+    def _needed(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return (*self._numbers, *self._averages[: 3 if group["amsgrad"] else 2])
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates all parameters that have a gradient; returns what the closure returned."""

@@ -44,6 +44,8 @@ class Optimizer:
     _hooks: dict[str, list] | None = None
     _numbers: tuple[str, ...] = ()
     """State entries that are numbers while running, and 0-d tensors in a `state_dict`."""
+    _averages: tuple[str, ...] = ()
+    """State entries that are tensors of the shape of their parameter."""
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -176,47 +178,76 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes options and state from what `state_dict()` gave; tensors are copied.
 
-        State of floating parameters takes their dtype and device.
+        State of floating parameters takes their dtype and device. If it raises, nothing has
+        changed.
 
         Raises:
-            ValueError: the groups, or their numbers of parameters, differ.
+            TypeError: it is no such dictionary.
+            ValueError: the groups, their numbers of parameters, options or state do not fit.
 
         >>> net = nn.Linear(2, 2)
         >>> opt = tf.optim.SGD(net.parameters(), lr=0.1)
         >>> tf.optim.SGD(net.parameters(), lr=9.0).load_state_dict(opt.state_dict())
         """
+        self._loading(state_dict)()
+
+    def _loading(self, state_dict: dict[str, Any]) -> Callable[[], None]:
+        """`load_state_dict` with all checks behind it: a call puts the new state in place."""
+        name = f"{type(self).__name__}.load_state_dict"
+        _check_mapping(name, "state_dict", state_dict)
         state_dict = self._run("load_state_dict_pre", self, dict(state_dict))
+        _check_mapping(name, "state_dict", state_dict, ("state", "param_groups"))
+        _check_mapping(name, "state", state_dict["state"])
         loaded = state_dict["param_groups"]
-        self._check_loaded(loaded)
-        parameter = {}
-        for given, group in zip(loaded, self.param_groups):
-            parameter.update(zip(given["params"], group["params"]))
-        state: defaultdict = defaultdict(dict)
-        for key, entries in state_dict["state"].items():
-            p = parameter.get(key)
-            state[key if p is None else p] = entries if p is None else self._unpacked(p, entries)
+        self._check_loaded(name, loaded)
+        owner: dict[Any, tuple[Tensor, dict[str, Any]]] = {}
         groups = []
         for given, group in zip(loaded, self.param_groups):
             options = {**self.defaults, **given, "params": group["params"]}
             if "param_names" in group:
                 options["param_names"] = group["param_names"]
+            self._check_rates(options)
             groups.append(options)
-        self.__setstate__({"state": state, "param_groups": groups})
-        self._run("load_state_dict_post", self)
+            owner.update((n, (p, options)) for n, p in zip(given["params"], group["params"]))
+        state: defaultdict = defaultdict(dict)
+        for key, entries in state_dict["state"].items():
+            if key in owner:
+                p, options = owner[key]
+                state[p] = self._unpacked(f"{name}: state of parameter {key}", p, entries, options)
+            else:
+                state[key] = entries
 
-    def _check_loaded(self, loaded: list[dict[str, Any]]) -> None:
-        name = type(self).__name__
+        def commit() -> None:
+            self.__setstate__({"state": state, "param_groups": groups})
+            self._run("load_state_dict_post", self)
+
+        return commit
+
+    def _check_loaded(self, name: str, loaded: list[dict[str, Any]]) -> None:
+        if not isinstance(loaded, (list, tuple)):
+            raise TypeError(f"{name}: param_groups is a {type(loaded).__name__}, expected a list")
         if len(loaded) != len(self.param_groups):
             raise ValueError(
-                f"{name}.load_state_dict: {len(loaded)} parameter groups were given, "
+                f"{name}: {len(loaded)} parameter groups were given, "
                 f"the optimizer has {len(self.param_groups)}"
             )
         for i, (given, group) in enumerate(zip(loaded, self.param_groups)):
+            _check_mapping(name, f"group {i}", given, ("params",))
             if len(given["params"]) != len(group["params"]):
                 raise ValueError(
-                    f"{name}.load_state_dict: group {i} has {len(given['params'])} "
+                    f"{name}: group {i} has {len(given['params'])} "
                     f"parameters, that of the optimizer has {len(group['params'])}"
                 )
+
+    def _check_rates(self, group: dict[str, Any]) -> None:
+        """As for a new group, but a schedule may have taken the rate below zero by a rounding."""
+        if "lr" in group:
+            group = {**group, "lr": abs(rate(type(self).__name__, group, "load_state_dict"))}
+        self._check_group(group)
+
+    def _needed(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The entries that the state of a parameter of this group must have, once there is any."""
+        return ()
 
     def _packed(self, entries: dict[str, Any]) -> dict[str, Any]:
         numbers = self._numbers
@@ -225,7 +256,22 @@ class Optimizer:
             for k, v in entries.items()
         }
 
-    def _unpacked(self, p: Tensor, entries: dict[str, Any]) -> dict[str, Any]:
+    def _unpacked(
+        self, what: str, p: Tensor, entries: Any, group: dict[str, Any]
+    ) -> dict[str, Any]:
+        needed = self._needed(group)
+        _check_mapping(what, "it", entries, needed if entries else ())
+        for key, v in entries.items():
+            if key in self._numbers:
+                _check_count(what, key, v)
+            elif key in self._averages and (v is not None or key in needed):
+                if not isinstance(v, Tensor):
+                    raise ValueError(f"{what}: '{key}' is a {type(v).__name__}, expected a Tensor")
+                if v.shape != p.shape:
+                    raise ValueError(
+                        f"{what}: '{key}' has shape {tuple(v.shape)}, the parameter has "
+                        f"{tuple(p.shape)}"
+                    )
         return {k: int(v) if k in self._numbers else _fitted(p, k, v) for k, v in entries.items()}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -289,7 +335,7 @@ class Optimizer:
     def _step_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         hooks = self._hooks or {}
         for hook in tuple(hooks.get("step_pre", ())):
-            answer = hook(self, args, kwargs)
+            answer: Any = hook(self, args, kwargs)
             if answer is not None:
                 if not (isinstance(answer, tuple) and len(answer) == 2):
                     raise RuntimeError(
@@ -351,6 +397,22 @@ def _fitted(p: Tensor, key: str, value: Any) -> Any:
     return value
 
 
+def _check_mapping(name: str, what: str, given: Any, keys: tuple[str, ...] = ()) -> None:
+    if not hasattr(given, "items") or not hasattr(given, "keys"):
+        raise TypeError(f"{name}: {what} is a {type(given).__name__}, expected a dict")
+    for key in keys:
+        if key not in given:
+            raise ValueError(f"{name}: {what} has no '{key}'")
+
+
+def _check_count(what: str, key: str, v: Any) -> None:
+    single = isinstance(v, Tensor) and v.numel() == 1
+    if not single and not isinstance(v, (int, float)):
+        raise ValueError(f"{what}: '{key}' is a {type(v).__name__}, expected a number")
+    if not 0 <= float(v) < inf:
+        raise ValueError(f"{what}: '{key}' is {float(v)}, expected a number of steps")
+
+
 def evaluated(closure: Callable[[], Any] | None) -> Any:
     """The loss that a closure computes, with recording switched on."""
     if closure is None:
@@ -359,17 +421,23 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
-def rate(name: str, group: dict[str, Any]) -> float:
+def rate(name: str, group: dict[str, Any], method: str = "step") -> float:
     """The learning rate of a group; schedules and users may have set it to anything."""
-    lr = float(group["lr"])
+    lr = _number(f"{name}.{method}", "lr", group["lr"])
     if not isfinite(lr):
-        raise ValueError(f"{name}.step: lr is {lr}, expected a finite number")
+        raise ValueError(f"{name}.{method}: lr is {lr}, expected a finite number")
     return lr
+
+
+def _number(name: str, option: str, value: Any) -> float:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: {option} is a {type(value).__name__}, expected a number")
+    return float(value)
 
 
 def check_number(name: str, option: str, value: Any, below: float = inf) -> None:
     """Raises ValueError unless a number is finite, not negative, and less than `below`."""
-    if not 0.0 <= float(value) < below:
+    if not 0.0 <= _number(name, option, value) < below:
         wanted = (
             "a finite number that is not negative"
             if below == inf

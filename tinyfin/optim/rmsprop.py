@@ -43,6 +43,7 @@ class RMSprop(Optimizer):
     """
 
     _numbers = ("step",)
+    _averages = ("square_avg", "momentum_buffer", "grad_avg")
 
     def __init__(
         self,
@@ -78,6 +79,10 @@ class RMSprop(Optimizer):
     def _check_group(self, group: dict[str, Any]) -> None:
         for option in ("lr", "momentum", "alpha", "eps", "weight_decay"):
             check_number("RMSprop", option, group[option])
+
+    def _needed(self, group: dict[str, Any]) -> tuple[str, ...]:
+        wanted = (True, group["momentum"] > 0, group["centered"])
+        return (*self._numbers, *(k for k, w in zip(self._averages, wanted) if w))
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates all parameters that have a gradient; returns what the closure returned."""

@@ -40,6 +40,8 @@ class SGD(Optimizer):
     [0.0]
     """
 
+    _averages = ("momentum_buffer",)
+
     def __init__(
         self,
         params: Iterable[Any],

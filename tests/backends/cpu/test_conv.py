@@ -26,6 +26,9 @@ CASES = [
     ((1, 4, 16, 16), (7, 7), 4, (3, 3), (2, 2), (1, 1), 2),
     ((1, 2, 11, 6), (2, 3), 4, (4, 1), (1, 0), (3, 2), 1),
     ((1, 1, 5, 1), (1, 1), 4, (2, 2), (0, 0), (1, 1), 1),
+    ((1, 2, 25), (3,), 3, (11,), (2,), (4,), 1),
+    ((1, 2, 13, 29), (2, 3), 4, (9, 10), (1, 2), (5, 4), 2),
+    ((2, 3, 6, 7), (3, 3), 4, (50, 60), (0, 1), (2, 3), 1),
     ((2, 16, 7, 7), (3, 3), 16, (1, 1), (1, 1), (1, 1), 1),
     ((1, 5, 14, 33), (3, 3), 70, (1, 1), (1, 1), (1, 1), 1),
     ((2, 40, 7, 7), (3, 3), 40, (1, 1), (1, 1), (1, 1), 1),
@@ -272,6 +275,64 @@ def test_empty():
         .any()
         .item()
     )
+
+
+HUGE = [1 << 20, 1 << 31, 1 << 40, 1 << 61, (1 << 63) - 1]
+
+
+@pytest.mark.parametrize("stride", HUGE)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_stride_that_is_never_taken_may_be_any(n, stride):
+    """It costs nothing, forward and backward, and transposed."""
+    rng = np.random.default_rng(n)
+    x, w = (
+        tf.tensor(rng.standard_normal(s + (5,) * n).astype("float32"), requires_grad=True)
+        for s in ((2, 3), (4, 3))
+    )
+    conv = getattr(tf.nn.functional, f"conv{n}d")
+    wide = conv(x, w, stride=stride, padding=1)
+    near = conv(x, w, stride=9, padding=1)
+    assert wide.shape == (2, 4, *(1,) * n) and tf.equal(wide, near)
+    for a, b in zip(tf.autograd.grad(wide.sum(), (x, w)), tf.autograd.grad(near.sum(), (x, w))):
+        assert tf.equal(a, b)
+    back = getattr(tf.nn.functional, f"conv_transpose{n}d")
+    g = wide.detach()
+    assert tf.equal(back(g, w, stride=stride), back(g, w, stride=9))
+
+
+def test_a_dilation_that_is_never_taken_may_be_any():
+    x, w = tf.randn(1, 2, 6, 6), tf.randn(3, 2, 1, 1)
+    for dilation in HUGE:
+        assert tf.equal(
+            F.convolution(x, w, None, 2, 1, dilation, 1), F.convolution(x, w, None, 2, 1, 1, 1)
+        )
+
+
+def test_large_padding_with_a_stride_as_large():
+    y = tf.nn.functional.conv2d(
+        tf.ones(1, 1, 1, 3), tf.ones(1, 1, 1, 3), padding=(0, 1 << 40), stride=1 << 40
+    )
+    assert y.tolist() == [[[[0, 3, 0]]]]
+
+
+@pytest.mark.parametrize("value", [(1 << 48) + 1, 1 << 58, 1 << 62, (1 << 63) - 1])
+def test_steps_beyond_all_memory_are_refused(value):
+    x, w, g = tf.ones(1, 1, 9, 9), tf.ones(1, 1, 3, 3), tf.ones(1, 1, 1, 1)
+    for name in "padding", "dilation":
+        at = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, name: value}
+        for call in (
+            lambda at: F.convolution(x, w, None, **at),
+            lambda at: F.conv_grad_input(g, w, size=(9, 9), **at),
+            lambda at: F.conv_grad_weight(g, x, size=(3, 3), **at),
+        ):
+            with pytest.raises(RuntimeError, match=name):
+                call(at)
+    with pytest.raises(RuntimeError, match="padded input would be"):
+        F.convolution(x, w, None, 1 << 40, 1 << 40, 1, 1)
+    with pytest.raises(RuntimeError, match="size"):
+        F.conv_grad_input(g, w, 1, 0, 1, 1, (value, 9))
+    with pytest.raises(RuntimeError, match="kernel size"):
+        F.conv_grad_weight(g, x, 1, 0, 2, 1, (value, 3))
 
 
 def test_errors_say_what_came():

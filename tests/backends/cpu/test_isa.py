@@ -1,6 +1,8 @@
 """The instruction set: chosen once, lowered by TINYFIN_ISA, the same bits on each."""
 
 import hashlib
+import pathlib
+import re
 
 import pytest
 from backends.isolated import run
@@ -13,6 +15,15 @@ AVAILABLE = [name for name, there in tf.isa_list() if there]
 def test_the_best_is_chosen():
     assert run("import tinyfin as tf; print(tf.isa_name())")[0] == [AVAILABLE[0]]
     assert tf.isa_name() in AVAILABLE and all(isinstance(there, bool) for _, there in tf.isa_list())
+
+
+def test_what_a_library_is_built_with_is_asked_of_the_processor():
+    root = pathlib.Path(__file__).parents[3] / "tinyfin" / "backends" / "cpu"
+    built, asked = (root / "meson.build").read_text(), (root / "isa.c").read_text()
+    for name in "avx2", "avx512":
+        (flags,) = re.findall(rf"'{name}': \[([^\]]*)\]", built)
+        for feature in re.findall(r"'-m(\w+)'", flags):
+            assert f'supports("{feature}")' in asked or f"has_{feature}()" in asked, feature
 
 
 @pytest.mark.parametrize("name", AVAILABLE)

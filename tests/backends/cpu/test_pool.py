@@ -250,6 +250,41 @@ def test_ceil_mode_may_exceed_a_short_input():
     assert F.avg_pool(x, 4, 2, 0, True, True, None, 1).tolist() == [[[2]]]
 
 
+@pytest.mark.parametrize("stride", [1 << 31, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("ceil", [False, True])
+def test_a_stride_that_is_never_taken_may_be_any(stride, ceil):
+    x = tf.randn(1, 2, 5, 5)
+    for pool in (
+        lambda stride: F.max_pool(x, 5, stride, 2, 1, ceil, 2)[0],
+        lambda stride: F.avg_pool(x, 5, stride, 2, ceil, True, None, 2),
+        lambda stride: F.avg_pool_grad(x[..., :1, :1], 5, stride, 2, ceil, True, None, 2, (5, 5)),
+    ):
+        assert tf.equal(pool(stride), pool(7))
+
+
+def test_windows_may_reach_far_beyond_the_input_in_ceil_mode():
+    x = tf.randn(1, 2, 4)
+    for kernel in (1 << 20, 1 << 47):
+        assert tf.equal(F.max_pool(x, kernel, 1 << 62, 0, 1, True, 1)[0], x.amax(2, True))
+        y = F.avg_pool(x, kernel, 1 << 62, 0, True, True, None, 1)
+        assert tf.equal(y, F.avg_pool(x, 4, 4, 0, True, True, None, 1))
+
+
+@pytest.mark.parametrize("value", [(1 << 48) + 1, 1 << 60, 1 << 62, (1 << 63) - 1])
+def test_steps_beyond_all_memory_are_refused(value):
+    x = tf.ones(1, 1, 9)
+    for kernel, padding, dilation in ((3, value, 1), (3, 0, value), (value, value // 2, 1)):
+        with pytest.raises(RuntimeError, match="max_pool: .* at most"):
+            F.max_pool(x, kernel, 1, padding, dilation, True, 1)
+    for kernel, padding in ((3, value), (value, value // 2)):
+        with pytest.raises(RuntimeError, match="avg_pool: .* at most"):
+            F.avg_pool(x, kernel, 1, padding, True, True, None, 1)
+        with pytest.raises(RuntimeError, match="avg_pool_grad: .* at most"):
+            F.avg_pool_grad(x, kernel, 1, padding, True, True, None, 1, 9)
+    with pytest.raises(RuntimeError, match="avg_pool_grad: size"):
+        F.avg_pool_grad(x, 3, 1, 0, True, True, None, 1, value)
+
+
 def test_errors_say_what_came():
     x = tf.zeros(1, 1, 5)
     with pytest.raises(

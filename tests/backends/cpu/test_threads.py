@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 from backends.isolated import run
 
@@ -242,6 +241,6 @@ def test_interpreter_ends_after_parallel_work():
 
 
 def test_scratch_limit_is_the_switch_s():
-    assert threads.scratch_limit() == tf._config.SCRATCH_BYTES and np.isfinite(
-        threads.scratch_limit()
-    )
+    assert threads.scratch_limit() == tf._config.SCRATCH_BYTES
+    code = "from tinyfin.backends.cpu import threads; print(threads.scratch_limit())"
+    assert run(code, TINYFIN_SCRATCH_BYTES="123456")[0] == ["123456"]

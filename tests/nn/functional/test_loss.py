@@ -98,7 +98,7 @@ def test_all_ignored_is_nan():
 @pytest.mark.parametrize("logits", [[1e30, -1e30], [3e4, 3e4], [-float("inf"), 0.0]])
 def test_extreme_logits(logits):
     x = np.array([logits], "float32")
-    against.function("cross_entropy", x, np.array([1]))
+    against.function("cross_entropy", x, np.array([1]), smooth=False)
 
 
 def test_infinite_and_saturated():

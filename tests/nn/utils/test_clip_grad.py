@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from lazy import torch
 from nn import against, examples
 
 import tinyfin as tf
 
-torch = pytest.importorskip("torch")
 SHAPES = [(3, 4), (5,), (), (0,)]
 
 

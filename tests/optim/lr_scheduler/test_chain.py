@@ -52,5 +52,13 @@ def test_errors(make, error, text):
     schedules.fails(make, error, text)
 
 
+def test_state_of_another_number_of_schedules():
+    m = tf.optim.lr_scheduler
+    opt = schedules.optimizer(tf)
+    two, three = (m.ChainedScheduler([m.StepLR(opt, 3) for _ in range(n)]) for n in (2, 3))
+    with pytest.raises(ValueError, match="state of 3 schedules was given, expected 2"):
+        two.load_state_dict(three.state_dict())
+
+
 def test_examples():
     examples.run("tinyfin.optim.lr_scheduler.chain")

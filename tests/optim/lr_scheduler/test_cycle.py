@@ -1,5 +1,7 @@
 """Schedules along a cosine or a cycle, against PyTorch."""
 
+import math
+
 import pytest
 from nn import examples
 from optim import schedules
@@ -7,32 +9,79 @@ from optim import schedules
 import tinyfin as tf
 
 
+def between(a, b, part):
+    """From a to b along half a cosine."""
+    return b + (a - b) * (1 + math.cos(math.pi * part)) / 2
+
+
+def restarts(first, mult, low):
+    def rule(base, e):
+        length = first
+        while e >= length:
+            e, length = e - length, length * mult
+        return between(base, low, e / length)
+
+    return rule
+
+
+def one_cycle(top, up, total, div=25.0, final=1e4, way=between):
+    def rule(base, e):
+        low, last = top / div, top / div / final
+        if e <= up:
+            return way(low, top, e / up)
+        return way(top, last, (e - up) / (total - 1 - up))
+
+    return rule
+
+
+def straight(a, b, part):
+    return a + (b - a) * part
+
+
 @pytest.mark.parametrize(
-    "make",
+    "make, rule",
     [
-        lambda m, o: m.CosineAnnealingLR(o, 25),
-        lambda m, o: m.CosineAnnealingLR(o, T_max=8, eta_min=0.003),
-        lambda m, o: m.CosineAnnealingWarmRestarts(o, 9),
-        lambda m, o: m.CosineAnnealingWarmRestarts(o, T_0=5, T_mult=2, eta_min=0.01),
-        lambda m, o: m.OneCycleLR(o, 0.5, total_steps=60),
-        lambda m, o: m.OneCycleLR(
-            o,
-            [0.5, 0.2],
-            epochs=12,
-            steps_per_epoch=5,
-            pct_start=0.4,
-            anneal_strategy="linear",
-            div_factor=10.0,
-            final_div_factor=50.0,
+        (
+            lambda m, o: m.CosineAnnealingLR(o, 25),
+            lambda base, e: between(base, 0.0, e / 25),
         ),
-        lambda m, o: m.OneCycleLR(
-            o, 0.5, total_steps=60, three_phase=True, base_momentum=0.7, max_momentum=[0.9, 0.8]
+        (
+            lambda m, o: m.CosineAnnealingLR(o, T_max=8, eta_min=0.003),
+            lambda base, e: between(base, 0.003, e / 8),
         ),
-        lambda m, o: m.OneCycleLR(o, 0.5, total_steps=60, cycle_momentum=False),
+        (lambda m, o: m.CosineAnnealingWarmRestarts(o, 9), restarts(9, 1, 0.0)),
+        (
+            lambda m, o: m.CosineAnnealingWarmRestarts(o, T_0=5, T_mult=2, eta_min=0.01),
+            restarts(5, 2, 0.01),
+        ),
+        (lambda m, o: m.OneCycleLR(o, 0.5, total_steps=60), one_cycle(0.5, 17.0, 60)),
+        (
+            lambda m, o: m.OneCycleLR(
+                o,
+                [0.5, 0.2],
+                epochs=12,
+                steps_per_epoch=5,
+                pct_start=0.4,
+                anneal_strategy="linear",
+                div_factor=10.0,
+                final_div_factor=50.0,
+            ),
+            [one_cycle(top, 23.0, 60, 10.0, 50.0, straight) for top in (0.5, 0.2)],
+        ),
+        (
+            lambda m, o: m.OneCycleLR(
+                o, 0.5, total_steps=60, three_phase=True, base_momentum=0.7, max_momentum=[0.9, 0.8]
+            ),
+            None,
+        ),
+        (
+            lambda m, o: m.OneCycleLR(o, 0.5, total_steps=60, cycle_momentum=False),
+            one_cycle(0.5, 17.0, 60),
+        ),
     ],
 )
-def test_rates(make):
-    schedules.check(make)
+def test_rates(make, rule):
+    schedules.check(make, rule)
 
 
 def test_jumps():

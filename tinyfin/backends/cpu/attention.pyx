@@ -180,13 +180,15 @@ cdef void forward_task(int64_t task, void *ctx) noexcept nogil:
     fill(s, acc, 0.0, TF_QUERIES * s.v.padded)
     fill(s, <char *>a.m, -INFINITY, TF_QUERIES)
     fill(s, <char *>a.l, 0.0, TF_QUERIES)
-    for key in range(0, key_stop(s, query, queries), 64):    # TF_KEYS
+    key = 0
+    while key < key_stop(s, query, queries):
         k = fetch(s, &s.k, bk, key, min(s.keys - key, TF_KEYS), &ld, krows)
         v = fetch(s, &s.v, bv, key, min(s.keys - key, TF_KEYS), &ldv, vrows)
         scores(s, &a, bm, query, queries, key, k, ld, qt, tiles + tile)
         s.loops.forward(&a)
         s.loops.scale_rows(acc, s.v.padded, a.alpha, queries, s.v.padded)
         s.loops.chain(acc, s.v.padded, a.s, 1, TF_QUERIES, v, ldv, queries, s.v.padded, a.keys)
+        key += TF_KEYS
     s.loops.finish(acc, s.v.padded, a.m, a.l, s.lse + (head * s.queries + query) * s.size, queries,
                    s.v.padded)
     for r in range(queries):
@@ -259,7 +261,8 @@ cdef void query_block(Job *s, Work *w, int64_t place, int64_t sub, int64_t block
     memcpy(w.lse, s.lse + (head * s.queries + query) * s.size, queries * s.size)
     s.loops.dots(w.lse + TF_QUERIES * s.size, g, ldg, o, ldo, queries, s.v.width)
     fill(s, w.gq, 0.0, TF_QUERIES * s.q.padded)
-    for key in range(0, key_stop(s, query, queries), 64):    # TF_KEYS
+    key = 0
+    while key < key_stop(s, query, queries):
         k = fetch(s, &s.k, bk, key, min(s.keys - key, TF_KEYS), &ldk, w.k)
         v = fetch(s, &s.v, bv, key, min(s.keys - key, TF_KEYS), &ldv, w.v)
         scores(s, &a, bm, query, queries, key, k, ldk, w.qt, w.tiles + 2 * tile)
@@ -271,6 +274,7 @@ cdef void query_block(Job *s, Work *w, int64_t place, int64_t sub, int64_t block
                       a.keys, s.k.padded, queries)
         s.loops.chain(w.gv + key * s.v.padded * s.size, s.v.padded, a.s, TF_QUERIES, 1, g, ldg,
                       a.keys, s.v.padded, queries)
+        key += TF_KEYS
     for r in range(queries):
         s.moves.store[s.y.dtype](
             s.y.data + (head * s.queries + query + r) * s.q.width * tf_itemsize[s.y.dtype],

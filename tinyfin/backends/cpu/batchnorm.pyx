@@ -13,9 +13,6 @@ from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_pus
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
-cdef enum:
-    BLOCK = 2048        # block of the canonical sum
-
 cdef const tf_norm_table *TABLE = <const tf_norm_table *>isa_table(b"norm")
 
 
@@ -51,12 +48,12 @@ cdef bint batch_axes(Batch *s, const tf_view *x, const tf_view *g, const tf_view
         s.step[k] = views[k].strides[1]
         s.ops[k] = operand(views[k], last_step(&s.along, k) == 1 or s.along.nd == 0, wide)
     s.n, s.channels = span(&s.along), x.shape[1]
-    s.blocks = (s.n + BLOCK - 1) // BLOCK
+    s.blocks = (s.n + TF_BLOCK - 1) // TF_BLOCK
     return s.step[0] == 1 and last_step(&s.along, 0) != 1
 
 
 cdef inline int64_t block_length(const Batch *s, int64_t block) noexcept nogil:
-    return min(s.n - block * BLOCK, BLOCK)
+    return min(s.n - block * TF_BLOCK, TF_BLOCK)
 
 
 # ---- channel by channel
@@ -74,7 +71,7 @@ cdef tf_channel channel_of(Batch *s, int64_t channel) noexcept nogil:
 cdef const char *fetch(Batch *s, int k, int64_t channel, int64_t block,
                        char *buffer) noexcept nogil:
     """One block of a channel as dense numbers; in place where it lies there."""
-    cdef int64_t first = block * BLOCK, len = block_length(s, block), base = channel * s.step[k]
+    cdef int64_t first = block * TF_BLOCK, len = block_length(s, block), base = channel * s.step[k]
     if s.ops[k].direct and run_length(&s.along, first, first + len) == len:
         return s.ops[k].data + (base + offset(&s.along, k, first)) * s.size
     gather(s.loops, &s.ops[k], base, &s.along, k, first, len, s.size, buffer)
@@ -106,15 +103,15 @@ cdef void apply(Batch *s, int64_t channel, char *buffer, bint grad) noexcept nog
     cdef tf_channel one = channel_of(s, channel)
     cdef bint direct = s.ops[0].direct and s.ops[2].direct and (not grad or s.ops[1].direct)
     while at < s.n:
-        run = run_length(&s.along, at, s.n) if direct else block_length(s, at // BLOCK)
+        run = run_length(&s.along, at, s.n) if direct else block_length(s, at // TF_BLOCK)
         if direct:
             offsets(&s.along, at, off)
             x = s.ops[0].data + (channel * s.step[0] + off[0]) * s.size
             g = s.ops[1].data + (channel * s.step[1] + off[1]) * s.size
             y = s.ops[2].data + (channel * s.step[2] + off[2]) * s.size
         else:
-            x = fetch(s, 0, channel, at // BLOCK, buffer)
-            g = fetch(s, 1, channel, at // BLOCK, buffer + BLOCK * s.size) if grad else NULL
+            x = fetch(s, 0, channel, at // TF_BLOCK, buffer)
+            g = fetch(s, 1, channel, at // TF_BLOCK, buffer + TF_BLOCK * s.size) if grad else NULL
             y = buffer
         if grad:
             s.loops.channel_grad(y, g, x, &one, run)
@@ -127,23 +124,23 @@ cdef void apply(Batch *s, int64_t channel, char *buffer, bint grad) noexcept nog
 
 cdef void forward_channel(int64_t channel, void *ctx) noexcept nogil:
     cdef Batch *s = <Batch *>ctx
-    cdef size_t bytes = (BLOCK + s.blocks) * s.size
+    cdef size_t bytes = (TF_BLOCK + s.blocks) * s.size
     cdef char *buffer = <char *>scratch_push(bytes)
     if buffer == NULL:
         s.refused = bytes
         return
     if not s.given:
-        statistic(s, s.mean, channel, buffer + BLOCK * s.size, buffer, False)
-        statistic(s, s.var, channel, buffer + BLOCK * s.size, buffer, True)
+        statistic(s, s.mean, channel, buffer + TF_BLOCK * s.size, buffer, False)
+        statistic(s, s.var, channel, buffer + TF_BLOCK * s.size, buffer, True)
     apply(s, channel, buffer, False)
     scratch_pop(bytes)
 
 
 cdef void backward_channel(int64_t channel, void *ctx) noexcept nogil:
     cdef Batch *s = <Batch *>ctx
-    cdef size_t bytes = 2 * (BLOCK + s.blocks) * s.size
+    cdef size_t bytes = 2 * (TF_BLOCK + s.blocks) * s.size
     cdef char *buffer = <char *>scratch_push(bytes)
-    cdef char *sums = buffer + 2 * BLOCK * s.size
+    cdef char *sums = buffer + 2 * TF_BLOCK * s.size
     cdef char *products = sums + s.blocks * s.size
     cdef const char *x
     cdef const char *g
@@ -154,7 +151,7 @@ cdef void backward_channel(int64_t channel, void *ctx) noexcept nogil:
         return
     for b in range(s.blocks):
         x = fetch(s, 0, channel, b, buffer)
-        g = fetch(s, 1, channel, b, buffer + BLOCK * s.size)
+        g = fetch(s, 1, channel, b, buffer + TF_BLOCK * s.size)
         s.loops.sum(sums + b * s.size, g, block_length(s, b))
         s.loops.xhat(products + b * s.size, g, x, &one, block_length(s, b))
     s.loops.sum(s.sum_g + channel * s.size, sums, s.blocks)
@@ -196,7 +193,7 @@ cdef void take(Batch *s, Sixteen *t, int64_t channel, int cols) noexcept nogil:
 cdef void fetch_tile(Batch *s, int k, int64_t channel, int cols, int64_t block,
                      char *to) noexcept nogil:
     cdef Operand *o = &s.ops[k]
-    cdef int64_t first = block * BLOCK, len = block_length(s, block), done = 0, run
+    cdef int64_t first = block * TF_BLOCK, len = block_length(s, block), done = 0, run
     if cols < TF_TILE:
         memset(to, 0, len * TF_TILE * s.size)
     while done < len:
@@ -211,7 +208,7 @@ cdef void fetch_tile(Batch *s, int k, int64_t channel, int cols, int64_t block,
 cdef void put_tile(Batch *s, int64_t channel, int cols, int64_t block,
                    const char *src) noexcept nogil:
     cdef Operand *o = &s.ops[2]
-    cdef int64_t first = block * BLOCK, len = block_length(s, block), done = 0, run
+    cdef int64_t first = block * TF_BLOCK, len = block_length(s, block), done = 0, run
     while done < len:
         run = run_length(&s.along, first + done, first + len)
         s.loops.store_tile[o.dtype](
@@ -224,9 +221,9 @@ cdef void forward_tile(int64_t task, void *ctx) noexcept nogil:
     cdef Batch *s = <Batch *>ctx
     cdef int64_t channel = task * TF_TILE, b, row = TF_TILE * s.size
     cdef int cols = <int>min(s.channels - channel, TF_TILE), stage
-    cdef size_t bytes = (BLOCK + s.blocks) * row
+    cdef size_t bytes = (TF_BLOCK + s.blocks) * row
     cdef char *x = <char *>scratch_push(bytes)
-    cdef char *sums = x + BLOCK * row
+    cdef char *sums = x + TF_BLOCK * row
     cdef bint loaded = False
     cdef double *to
     cdef Sixteen t
@@ -260,10 +257,10 @@ cdef void backward_tile(int64_t task, void *ctx) noexcept nogil:
     cdef Batch *s = <Batch *>ctx
     cdef int64_t channel = task * TF_TILE, b, row = TF_TILE * s.size
     cdef int cols = <int>min(s.channels - channel, TF_TILE), stage
-    cdef size_t bytes = 2 * (BLOCK + s.blocks) * row
+    cdef size_t bytes = 2 * (TF_BLOCK + s.blocks) * row
     cdef char *x = <char *>scratch_push(bytes)
-    cdef char *g = x + BLOCK * row
-    cdef char *sums = g + BLOCK * row
+    cdef char *g = x + TF_BLOCK * row
+    cdef char *sums = g + TF_BLOCK * row
     cdef char *products = sums + s.blocks * row
     cdef bint loaded = False
     cdef Sixteen t

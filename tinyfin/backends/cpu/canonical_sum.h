@@ -18,12 +18,10 @@
    loop, and tf_lanes_fold_f32 after each 2048 rows (and at the end). */
 #ifndef TF_CANONICAL_SUM_H
 #define TF_CANONICAL_SUM_H
+#include "blocks.h"
 #include "simd.h"
 #include <stdint.h>
 #include <string.h>
-
-#define TF_SUM_BLOCK 2048
-#define TF_SUM_LANES 64
 
 #define TF_UNPAREN(...) __VA_ARGS__
 /* Vector i of an array; where `part_` is not 0 only that many of its elements exist. */
@@ -86,14 +84,14 @@ TF_CANONICAL_BLOCK(tf_sum_f64, double, (const double *x), AT(x))
 #define TF_SUM_TREE(tag, T)                                                                        \
   typedef struct {                                                                                 \
     int n[TF_SUM_LEVELS];                                                                          \
-    T sums[TF_SUM_LEVELS][TF_SUM_BLOCK];                                                           \
+    T sums[TF_SUM_LEVELS][TF_BLOCK];                                                               \
   } tf_tree_##tag;                                                                                 \
   static inline void tf_tree_start_##tag(tf_tree_##tag *t) { memset(t->n, 0, sizeof t->n); }       \
   static inline void tf_tree_add_##tag(tf_tree_##tag *t, T sum) {                                  \
     for (int k = 0; k < TF_SUM_LEVELS; k++) {                                                      \
       t->sums[k][t->n[k]++] = sum;                                                                 \
-      if (t->n[k] < TF_SUM_BLOCK) return;                                                          \
-      sum = tf_sum_##tag##_block(t->sums[k], 0, TF_SUM_BLOCK);                                     \
+      if (t->n[k] < TF_BLOCK) return;                                                              \
+      sum = tf_sum_##tag##_block(t->sums[k], 0, TF_BLOCK);                                         \
       t->n[k] = 0;                                                                                 \
     }                                                                                              \
   }                                                                                                \
@@ -113,14 +111,14 @@ TF_SUM_TREE(f64, double)
   static __attribute__((noinline, unused)) T name##_blocks(TF_UNPAREN PARAMS, int64_t n) {         \
     tf_tree_##tag t;                                                                               \
     tf_tree_start_##tag(&t);                                                                       \
-    for (int64_t i = 0; i < n; i += TF_SUM_BLOCK)                                                  \
+    for (int64_t i = 0; i < n; i += TF_BLOCK)                                                      \
       tf_tree_add_##tag(&t, name##_block(TF_UNPAREN ARGS, i,                                       \
-                                         n - i < TF_SUM_BLOCK ? n : i + TF_SUM_BLOCK));            \
+                                         n - i < TF_BLOCK ? n : i + TF_BLOCK));                    \
     return tf_tree_end_##tag(&t);                                                                  \
   }                                                                                                \
   static inline T name(TF_UNPAREN PARAMS, int64_t n) {                                             \
     if (n == 0) return 0;                                                                          \
-    return n <= TF_SUM_BLOCK ? name##_block(TF_UNPAREN ARGS, 0, n)                                 \
+    return n <= TF_BLOCK ? name##_block(TF_UNPAREN ARGS, 0, n)                                     \
                              : name##_blocks(TF_UNPAREN ARGS, n);                                  \
   }
 

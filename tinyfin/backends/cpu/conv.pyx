@@ -207,7 +207,7 @@ cdef int64_t class_at(const Shape *s, int d, int64_t residue, int64_t first, int
 
 
 cdef int classes_of(const Shape *s, int d, Class *to) noexcept nogil:
-    """Classes of dimension d that some tap reaches, 2 * kernel + stride at most."""
+    """Classes of dimension d that some tap reaches, 2 * kernel + residues at most."""
     cdef int64_t residue, first, t, stop, tries = min(tap_gap(s, d), s.kernel[d])
     cdef int n = 0
     for residue in range(min(s.stride[d], s.size[d])):
@@ -259,7 +259,7 @@ cdef struct Classes:
 
 
 cdef int64_t class_bytes(const Shape *s, int d) noexcept nogil:
-    return (2 * s.kernel[d] + s.stride[d]) * sizeof(Class)
+    return (2 * s.kernel[d] + min(s.stride[d], s.size[d])) * sizeof(Class)
 
 
 cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, tf_view *x,

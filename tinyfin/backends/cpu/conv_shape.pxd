@@ -36,7 +36,12 @@ cdef struct Columns:
 
 cdef inline void describe(Shape *s, int nd, int dtype, const int64_t *size, const int64_t *kernel,
                           const int64_t *out, const tf_attrs *at) noexcept nogil:
-    """Spatial sizes, and the attributes stride, padding, dilation, groups."""
+    """Spatial sizes, and the attributes stride, padding, dilation, groups.
+
+    A step that is never taken gets a value that leaves all places in reach: with one output the
+    stride may have any, with one tap the dilation.
+    """
+    cdef int d
     s.kind, s.dtype = gemm_kind(dtype), dtype
     s.own = dtype == TF_F32 or dtype == TF_F64
     three(size, nd, 1, s.size)
@@ -46,6 +51,11 @@ cdef inline void describe(Shape *s, int nd, int dtype, const int64_t *size, cons
     three(&at.i[3], nd, 0, s.pad)
     three(&at.i[6], nd, 1, s.dil)
     s.groups = at.i[9]
+    for d in range(3):
+        if s.kernel[d] == 1:
+            s.dil[d] = 1
+        if s.out[d] == 1:
+            s.stride[d] = min(s.stride[d], s.dil[d] * (s.kernel[d] - 1) + 1)
     s.area, s.taps, s.places = volume(s.size), volume(s.kernel), volume(s.out)
 
 
@@ -100,11 +110,11 @@ cdef inline int runs_of(const Columns *c, int64_t j, int64_t n, int64_t *src,
 
 
 # Padded copies. With a stride, positions of x that lie a whole number of strides apart become
-# neighbours: a plane is split into phases, each tap reads one of them, and columns are dense.
+# neighbours: a plane is split into phases, each tap reads one of them, and columns are dense. Only
+# phases that a tap reads are there, so a large stride costs nothing.
 
 cdef struct Phases:
-    int64_t used[3]                   # phases per dimension, gap apart
-    int64_t gap[3]
+    int64_t used[3]                   # phases per dimension: tap r reads phase r mod used
     int64_t size[3]                   # positions of one phase
     int64_t step[3]                   # elements from one output position to the next
     int64_t plane                     # elements of all phases
@@ -117,11 +127,10 @@ cdef inline int64_t gcd(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline void phases_of(const Shape *s, Phases *f) noexcept nogil:
-    """Tap r reads phase r * dilation mod stride, a multiple of their common divisor."""
+    """Tap r reads places that are r * dilation mod stride, which comes again with some period."""
     cdef int d
     for d in range(3):
-        f.gap[d] = gcd(s.stride[d], s.dil[d])
-        f.used[d] = s.stride[d] // f.gap[d] if s.kernel[d] > 1 else 1
+        f.used[d] = min(s.kernel[d], s.stride[d] // gcd(s.stride[d], s.dil[d]))
         f.size[d] = s.out[d] + (s.kernel[d] - 1) * s.dil[d] // s.stride[d]
     f.step[0], f.step[1], f.step[2] = f.size[1] * f.size[2], f.size[2], 1
     f.plane = volume(f.used) * volume(f.size)
@@ -136,15 +145,20 @@ cdef inline int64_t tap_offset(const Shape *s, const Phases *f, int64_t tap) noe
     r[1] = tap // s.kernel[2] % s.kernel[1]
     r[0] = tap // s.kernel[2] // s.kernel[1]
     for d in range(3):
-        phase = phase * f.used[d] + r[d] * s.dil[d] % s.stride[d] // f.gap[d]
+        phase = phase * f.used[d] + r[d] % f.used[d]
         at = at * f.size[d] + r[d] * s.dil[d] // s.stride[d]
     return phase * volume(f.size) + at
 
 
-cdef inline void inside(const Shape *s, const Phases *f, int d, int64_t phase, int64_t *first,
+cdef inline int64_t phase_start(const Shape *s, int d, int64_t phase) noexcept nogil:
+    """The place in x, or in its padding, of a phase's first position."""
+    return (phase * s.dil[d] % s.stride[d] if phase else 0) - s.pad[d]
+
+
+cdef inline void inside(const Shape *s, const Phases *f, int d, int64_t shift, int64_t *first,
                         int64_t *last) noexcept nogil:
-    """Positions first to last of a phase of dimension d lie inside x."""
-    cdef int64_t shift = phase * f.gap[d] - s.pad[d], stride = s.stride[d]
+    """Positions first to last of a phase of dimension d, which starts at `shift`, lie inside x."""
+    cdef int64_t stride = s.stride[d]
     first[0] = min((-shift + stride - 1) // stride, f.size[d]) if shift < 0 else 0
     last[0] = max(first[0], min(f.size[d], (s.size[d] - shift + stride - 1) // stride))
 
@@ -153,19 +167,23 @@ cdef inline void fill_phase(const Shape *s, const Phases *f, const int64_t *phas
                             const int64_t *xs, char *to) noexcept nogil:
     """One phase of a plane: zeros where it lies outside x."""
     cdef int64_t item = s.kind.itemsize, size = tf_itemsize[s.dtype], row = f.size[2] * item, q0, at
+    cdef int64_t start[3]
     cdef int64_t first[3]
     cdef int64_t last[3]
     cdef tf_fill p
+    cdef bint some
     cdef int d
     for d in range(3):
-        inside(s, f, d, phase[d], &first[d], &last[d])
+        start[d] = phase_start(s, d, phase[d])
+        inside(s, f, d, start[d], &first[d], &last[d])
+    some = first[1] < last[1] and first[2] < last[2]
     p.before, p.n, p.after = first[2], last[2] - first[2], f.size[2] - last[2]
     p.step, p.row, p.dtype = s.stride[2] * xs[2], s.stride[1] * xs[1], s.dtype
     for q0 in range(f.size[0]):
-        if first[0] <= q0 < last[0]:
-            at = (q0 * s.stride[0] + phase[0] * f.gap[0] - s.pad[0]) * xs[0]
-            at += (first[1] * s.stride[1] + phase[1] * f.gap[1] - s.pad[1]) * xs[1]
-            at += (first[2] * s.stride[2] + phase[2] * f.gap[2] - s.pad[2]) * xs[2]
+        if some and first[0] <= q0 < last[0]:
+            at = (q0 * s.stride[0] + start[0]) * xs[0]
+            at += (first[1] * s.stride[1] + start[1]) * xs[1]
+            at += (first[2] * s.stride[2] + start[2]) * xs[2]
             memset(to, 0, first[1] * row)
             s.kind.fill(&p, x + at * size, last[1] - first[1], to + first[1] * row)
             memset(to + last[1] * row, 0, (f.size[1] - last[1]) * row)

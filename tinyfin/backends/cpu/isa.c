@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "isa_choice.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /* TF_TABLES(ISA) names every table: X(ISA, elementwise_f32) X(ISA, gemm) ... (from meson.build) */
 #define X(isa, name) extern const char tf_##name##_##isa[];
@@ -44,9 +47,13 @@ LIST(neon)
 
 static int always(void) { return 1; }
 #if defined(__x86_64__)
+static int has_f16c(void) { /* older compilers have no name for it */
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
 static int has_avx2(void) {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 static int has_avx512(void) {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

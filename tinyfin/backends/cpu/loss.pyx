@@ -3,7 +3,7 @@
 Losses are numbered in row-major order of the labels; their sums are canonical. Any strides.
 """
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport Axes, offset, offsets, push, span
@@ -14,7 +14,6 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
-    BLOCK = 2048            # block of the canonical sum
     NONE = 0                # reductions, in the order of the rows' choices
     MEAN = 1
     SUM = 2
@@ -94,7 +93,7 @@ cdef int start(Job *s, const tf_view *x, const tf_view *target, const tf_view *y
     s.l.ops[1] = operand(target, True, s.wide)
     s.l.ops[2] = operand(y, True, s.wide)
     s.weight, s.reduction, s.ignore = weight, reduction, ignore
-    s.blocks, s.limit = (s.l.count + BLOCK - 1) // BLOCK, s.l.n
+    s.blocks, s.limit = (s.l.count + TF_BLOCK - 1) // TF_BLOCK, s.l.n
     return dim
 
 
@@ -111,9 +110,9 @@ cdef int check_labels(const Job *s, int dim, tf_call *call) noexcept nogil:
 cdef void loss_block(int64_t block, void *ctx) noexcept nogil:
     """Losses of 2048 rows, and their sums."""
     cdef Job *s = <Job *>ctx
-    cdef char losses[BLOCK * 8]
-    cdef char weights[BLOCK * 8]
-    cdef int64_t first = block * BLOCK, n = min(s.l.count - first, BLOCK), i, label, at
+    cdef char losses[TF_BLOCK * 8]
+    cdef char weights[TF_BLOCK * 8]
+    cdef int64_t first = block * TF_BLOCK, n = min(s.l.count - first, TF_BLOCK), i, label, at
     cdef double v, w
     for i in range(n):
         label = label_at(s, first + i)
@@ -405,7 +404,7 @@ cdef int cross_entropy_grad(const tf_view *const *inputs, int n, tf_view *const 
 
 cdef int check_values(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call) noexcept nogil:
-    """variant 0: all elements lie in [0, 1]; 1: none is NaN. Gives True."""
+    """variant 0: all elements lie in [0, 1]; 1: none is NaN. Gives True. argument: how errors call x."""
     cdef const tf_view *x = inputs[0]
     cdef int k
     cdef size_t variant = <size_t>call.ctx
@@ -424,7 +423,8 @@ cdef int check_values(const tf_view *const *inputs, int n, tf_view *const *outpu
         for j in range(m):
             v = block[j]
             if (v != v) if variant else not (0.0 <= v <= 1.0):
-                call.detail[0], call.detail[1] = 0, <int64_t>v if v == v else 0
+                call.detail[0], call.detail[2] = at.i[0], variant
+                memcpy(&call.detail[1], &v, sizeof(v))
                 return TF_EVALUE
     (<uint8_t *>outputs[0].data)[0] = 1
     return TF_OK

@@ -14,10 +14,8 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
-    BLOCK = 2048        # block of the canonical sum
-    LANES = 64          # lanes of the canonical sum
     NEIGHBOURS = 16     # lanes of one task
-    TASKS = 4           # tasks of a block of rows: LANES / NEIGHBOURS
+    TASKS = 4           # tasks of a block of rows: TF_SUM_LANES / NEIGHBOURS
 
 cdef const tf_norm_table *TABLE = <const tf_norm_table *>isa_table(b"norm")
 
@@ -103,6 +101,7 @@ cdef void soft_converted(int64_t task, void *ctx) noexcept nogil:
         s.refused = bytes
         return
     a.x, a.g, a.y, a.rows, a.n = buffer, buffer + length, buffer, 1, s.l.n
+    a.xstep = a.gstep = a.ystep = 0
     for row in range(task * s.per, min((task + 1) * s.per, s.l.count)):
         offsets(&s.l.rows, row, off)
         for k in range(2 if s.kind >= 2 else 1):
@@ -296,19 +295,21 @@ cdef void norm_grad_row(Norm *s, int64_t row, char *sums, char *buffer) noexcept
 cdef void norm_grad_lanes(int64_t task, void *ctx) noexcept nogil:
     """16 lanes of one block of 2048 rows."""
     cdef Norm *s = <Norm *>ctx
-    cdef int64_t base = task // TASKS * BLOCK, lane = task % TASKS * NEIGHBOURS, row, i
+    cdef int64_t base = task // TASKS * TF_BLOCK, lane = task % TASKS * NEIGHBOURS, row, i
     cdef int64_t step = sums_width(s) * s.size
     cdef size_t bytes = 0 if s.x.direct and s.g.direct and s.y.direct else 2 * s.n * s.size
     cdef char *buffer = <char *>scratch_push(bytes) if bytes else NULL
-    cdef char *sums = s.partial + (task // TASKS * LANES + lane) * step
+    cdef char *sums = s.partial + (task // TASKS * TF_SUM_LANES + lane) * step
     if bytes and buffer == NULL:
         s.refused = bytes
         return
     if base + lane < s.count:
         s.loops.fill(sums, -0.0, min(s.count - base - lane, NEIGHBOURS) * sums_width(s))
-    for row in range(base + lane, min(base + BLOCK, s.count), 64):    # LANES
+    row = base + lane
+    while row < min(base + TF_BLOCK, s.count):
         for i in range(min(s.count - row, NEIGHBOURS)):
             norm_grad_row(s, row + i, sums + i * step, buffer)
+        row += TF_SUM_LANES
     if bytes:
         scratch_pop(bytes)
 
@@ -330,15 +331,15 @@ cdef void sum_rows(const tf_norm_loops *loops, char *rows, int64_t count, int64_
     cdef int64_t b, i, len
     cdef char *block
     while count > 1:
-        for b in range((count + BLOCK - 1) // BLOCK):
-            block = rows + b * BLOCK * step
-            len = min(count - b * BLOCK, BLOCK)
-            for i in range(LANES, len):
-                loops.add(block + i % LANES * step, block + i * step, width)
-            add_rows(loops, block, LANES, width, step, min(len, LANES))
+        for b in range((count + TF_BLOCK - 1) // TF_BLOCK):
+            block = rows + b * TF_BLOCK * step
+            len = min(count - b * TF_BLOCK, TF_BLOCK)
+            for i in range(TF_SUM_LANES, len):
+                loops.add(block + i % TF_SUM_LANES * step, block + i * step, width)
+            add_rows(loops, block, TF_SUM_LANES, width, step, min(len, TF_SUM_LANES))
             if b:
                 memcpy(rows + b * step, block, step)
-        count = (count + BLOCK - 1) // BLOCK
+        count = (count + TF_BLOCK - 1) // TF_BLOCK
 
 
 cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -355,10 +356,10 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
     s.w_grad, s.b_grad = outputs[1].size > 0, not rms and outputs[2].size > 0
     s.x, s.g = operand(inputs[1], dense, wide), operand(inputs[0], dense, wide)
     s.y = operand(outputs[0], True, wide)
-    blocks = (s.count + BLOCK - 1) // BLOCK
+    blocks = (s.count + TF_BLOCK - 1) // TF_BLOCK
     width = sums_width(&s)
     step = width * s.size
-    lanes = (blocks - 1) * LANES + min(s.count - (blocks - 1) * BLOCK, LANES) if blocks else 1
+    lanes = (blocks - 1) * TF_SUM_LANES + min(s.count - (blocks - 1) * TF_BLOCK, TF_SUM_LANES) if blocks else 1
     statistics = 2 * s.count * s.size
     if dense_statistics(inputs[2], wide) and dense_statistics(inputs[rstd], wide):
         statistics = 0
@@ -374,9 +375,9 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
                                                     buffer + (s.n + s.count) * s.size)
     parallel_for(blocks * TASKS, s.count * (s.n * 0.8 + 20), norm_grad_lanes, &s)
     for b in range(blocks if width else 0):
-        add_rows(s.loops, s.partial + b * LANES * step, LANES, width, step,
-                 min(s.count - b * BLOCK, LANES))
-    sum_rows(s.loops, s.partial, blocks if width else 0, width, LANES * step)
+        add_rows(s.loops, s.partial + b * TF_SUM_LANES * step, TF_SUM_LANES, width, step,
+                 min(s.count - b * TF_BLOCK, TF_SUM_LANES))
+    sum_rows(s.loops, s.partial, blocks if width else 0, width, TF_SUM_LANES * step)
     if s.count == 0:
         s.loops.fill(s.partial, 0.0, width)
     if s.w_grad:

@@ -3,6 +3,7 @@
 #ifndef TF_NORM_LOOPS_H
 #define TF_NORM_LOOPS_H
 #include <stdint.h>
+#include "blocks.h"
 
 #define TF_TILE 16 /* columns of a tile: element i of column c is at 16 i + c */
 

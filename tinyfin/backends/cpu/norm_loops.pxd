@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from "norm_loops.h" nogil:
     enum:
-        TF_TILE
+        TF_BLOCK, TF_SUM_LANES, TF_TILE
 
     ctypedef struct tf_soft_rows:
         const void *x

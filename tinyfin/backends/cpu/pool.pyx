@@ -391,9 +391,11 @@ cdef void scatter_task(int64_t plane, void *ctx) noexcept nogil:
 # ---- families
 
 cdef int run(Pool *q, tf_task task, int64_t planes, tf_call *call) noexcept nogil:
-    cdef size_t bytes = q.kernel[2] * 16
-    cdef double cost = 1.0 * planes * (volume(q.x.size) + volume(q.y.size) * volume(q.kernel))
-    q.failed = 0
+    cdef int64_t bytes
+    cdef double cost
+    cut(q)
+    bytes, q.failed = q.kernel[2] * 16, 0
+    cost = 1.0 * planes * (volume(q.x.size) + volume(q.y.size) * volume(q.kernel))
     q.reach = <int64_t *>scratch_push(bytes)
     if q.reach == NULL:
         call.detail[0] = bytes
@@ -428,6 +430,15 @@ cdef void plain(Pool *q, int dtype) noexcept nogil:
 
 cdef bint floats(const tf_view *v) noexcept nogil:
     return TF_F16 <= v.dtype <= TF_F64
+
+
+cdef void cut(Pool *q) noexcept nogil:
+    """Taps that reach nothing go, and a stride that is never taken: it may be any."""
+    cdef int a
+    for a in range(3):
+        q.kernel[a] = max(min(q.kernel[a], (q.x.size[a] + 2 * q.pad[a] - 1) // q.dil[a] + 1), 1)
+        if q.y.size[a] == 1:
+            q.stride[a] = 1
 
 
 cdef void windows(Pool *q, const tf_attrs *at, int nd, int dtype) noexcept nogil:

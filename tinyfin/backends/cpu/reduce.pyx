@@ -248,7 +248,7 @@ cdef void columns(int64_t t, void *ctx) noexcept nogil:
     cdef Lanes *s = <Lanes *>ctx
     cdef int64_t last = s.r.kept.shape[s.r.kept.nd - 1], units = s.outer * s.cuts * s.blocks
     cdef int64_t u, b, c, o, w
-    cdef size_t bytes = TF_LANES * s.cut * s.size
+    cdef size_t bytes = TF_SUM_LANES * s.cut * s.size
     cdef char *lanes = <char *>scratch_push(bytes)
     if lanes == NULL:
         s.failed = True
@@ -258,7 +258,7 @@ cdef void columns(int64_t t, void *ctx) noexcept nogil:
         o = u // s.blocks // s.cuts * last + c * s.cut
         w = min(s.cut, last - c * s.cut)
         add_rows(s, lanes, w, offset(&s.r.kept, 0, o), o, b * TF_BLOCK, block_len(s, b))
-        LOOPS.fold[s.op][s.acc](lanes, w, min(<int64_t>TF_LANES, block_len(s, b)))
+        LOOPS.fold[s.op][s.acc](lanes, w, min(<int64_t>TF_SUM_LANES, block_len(s, b)))
         if s.blocks == 1:
             finish(s, o, w, lanes)
         else:
@@ -272,7 +272,7 @@ cdef void join_columns(int64_t t, void *ctx) noexcept nogil:
     cdef Lanes *s = <Lanes *>ctx
     cdef int64_t outs = s.r.outs, o = t * CUT, w = min(<int64_t>CUT,
                                                        outs - o), n = s.blocks, b, count, m
-    cdef size_t bytes = TF_LANES * CUT * s.size
+    cdef size_t bytes = TF_SUM_LANES * CUT * s.size
     cdef char *lanes = <char *>scratch_push(bytes)
     if lanes == NULL:
         s.failed = True
@@ -283,7 +283,7 @@ cdef void join_columns(int64_t t, void *ctx) noexcept nogil:
             m = min(<int64_t>TF_BLOCK, n - b * TF_BLOCK)
             LOOPS.rows[s.op][s.acc](lanes, w, s.partial + (b * TF_BLOCK * outs + o) * s.size, outs,
                                     0, m)
-            LOOPS.fold[s.op][s.acc](lanes, w, min(<int64_t>TF_LANES, m))
+            LOOPS.fold[s.op][s.acc](lanes, w, min(<int64_t>TF_SUM_LANES, m))
             memcpy(s.partial + (b * outs + o) * s.size, lanes, w * s.size)
         n = count
     finish(s, o, w, s.partial + o * s.size)
@@ -351,7 +351,7 @@ cdef int run_passes(Lanes *s, tf_call *call) noexcept nogil:
         one_pass(s, beside)
     if scratch != NULL:
         scratch_pop(partial + means)
-    call.detail[0] = TF_LANES * s.cut * s.size
+    call.detail[0] = TF_SUM_LANES * s.cut * s.size
     return TF_ENOMEM if s.failed else TF_OK
 
 

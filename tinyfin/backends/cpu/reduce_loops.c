@@ -92,14 +92,14 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
   static void block_##op##_##s(void *y, const void *x0, int64_t n) {                              \
     const T *restrict x = x0;                                                                     \
     if (n <= 16) { small_##op##_##s(y, x, n); return; }                                           \
-    T a[TF_LANES], unit = unit_##op##_##s;                                                        \
-    for (int j = 0; j < TF_LANES; j++) a[j] = unit;                                               \
-    for (; n >= TF_LANES; n -= TF_LANES, x += TF_LANES) {                                         \
-      AHEAD(x, TF_LANES * sizeof(T), 4096)                                                        \
-      for (int j = 0; j < TF_LANES; j++) a[j] = a[j] OP x[j];                                     \
+    T a[TF_SUM_LANES], unit = unit_##op##_##s;                                                     \
+    for (int j = 0; j < TF_SUM_LANES; j++) a[j] = unit;                                            \
+    for (; n >= TF_SUM_LANES; n -= TF_SUM_LANES, x += TF_SUM_LANES) {                              \
+      AHEAD(x, TF_SUM_LANES * sizeof(T), 4096)                                                     \
+      for (int j = 0; j < TF_SUM_LANES; j++) a[j] = a[j] OP x[j];                                  \
     }                                                                                             \
     for (int64_t j = 0; j < n; j++) a[j] = a[j] OP x[j];                                          \
-    for (int h = TF_LANES / 2; h > 0; h >>= 1)                                                    \
+    for (int h = TF_SUM_LANES / 2; h > 0; h >>= 1)                                                 \
       for (int j = 0; j < h; j++) a[j] = a[j] OP a[j + h];                                        \
     *(T *)y = a[0];                                                                               \
   }                                                                                               \
@@ -115,10 +115,10 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
                               int64_t first, int64_t n) {                                         \
     const T *restrict x = x0;                                                                     \
     for (int64_t i = first; i < first + n; i++, x += stride) {                                    \
-      T *restrict a = (T *)lanes + (i % TF_LANES) * w;                                            \
+      T *restrict a = (T *)lanes + (i % TF_SUM_LANES) * w;                                         \
       if (stride > w || stride < 0) /* the hardware does not foresee such jumps */                \
         AHEAD(x, w * sizeof(T), 4 * stride * (int64_t)sizeof(T))                                  \
-      if (i < TF_LANES) memcpy(a, x, w * sizeof(T));                                              \
+      if (i < TF_SUM_LANES) memcpy(a, x, w * sizeof(T));                                           \
       else for (int64_t c = 0; c < w; c++) a[c] = a[c] OP x[c];                                   \
     }                                                                                             \
   }                                                                                               \
@@ -126,7 +126,7 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
     T *restrict a = lanes;                                                                        \
     T unit = unit_##op##_##s;                                                                     \
     if (used == 1) for (int64_t c = 0; c < w; c++) a[c] = a[c] OP unit;                           \
-    for (int64_t h = TF_LANES / 2; h > 0; h >>= 1) {                                              \
+    for (int64_t h = TF_SUM_LANES / 2; h > 0; h >>= 1) {                                           \
       int64_t pairs = used - h < h ? used - h : h; /* lanes past `used` would be units */         \
       for (int64_t q = 0; q < pairs * w; q++) a[q] = a[q] OP a[q + h * w];                        \
       if (used > h) used = h;                                                                     \

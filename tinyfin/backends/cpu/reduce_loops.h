@@ -2,9 +2,8 @@
 #ifndef TF_REDUCE_LOOPS_H
 #define TF_REDUCE_LOOPS_H
 #include <stdint.h>
+#include "blocks.h"
 
-#define TF_BLOCK 2048 /* elements of one block of the canonical order */
-#define TF_LANES 64
 #define TF_NUMERIC 10 /* dtypes TF_BOOL .. TF_F64 */
 
 enum { TF_LANE_SUM, TF_LANE_PROD, TF_NLANE };
@@ -21,10 +20,10 @@ typedef struct {
   /* the same for many rows of one block each, `stride` apart */
   void (*block_rows[TF_NLANE][TF_NACC])(void *y, const void *x, int64_t stride, int64_t rows,
                                         int64_t n);
-  /* and for w columns at once: rows first .. first + n of a block go to lanes[TF_LANES][w] */
+  /* and for w columns at once: rows first .. first + n of a block go to lanes[TF_SUM_LANES][w] */
   void (*rows[TF_NLANE][TF_NACC])(void *lanes, int64_t w, const void *x, int64_t stride,
                                   int64_t first, int64_t n);
-  /* halves the lanes; `used` = rows of the block, at most TF_LANES; the result is lanes[0] */
+  /* halves the lanes; `used` = rows of the block, at most TF_SUM_LANES; the result is lanes[0] */
   void (*fold[TF_NLANE][TF_NACC])(void *lanes, int64_t w, int64_t used);
   /* y = (x - mean)^2; step 0: one mean for all, 1: a mean for each element */
   void (*square[2])(void *y, const void *x, const void *mean, int64_t step, int64_t n);

@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MIN, int64_t, uint8_t
 
 from tinyfin.backends.cpu.lines cimport Axes, gather_run, offset, push
 from tinyfin.core.abi cimport *
+from tinyfin.core.layout cimport mask_of
 
 
 ctypedef void (*convert_fn)(void *y, const void *x, int64_t n) noexcept nogil
@@ -23,7 +24,7 @@ ctypedef void (*lift_fn)(void *best, void *where, const void *keys, int64_t i,
 
 cdef extern from "reduce_loops.h" nogil:
     enum:
-        TF_BLOCK, TF_LANES, TF_NUMERIC
+        TF_BLOCK, TF_SUM_LANES, TF_NUMERIC
         TF_LANE_SUM, TF_LANE_PROD
         TF_ACC_F32, TF_ACC_F64, TF_ACC_I64
         TF_KEY_MAX, TF_KEY_MIN, TF_KEY_ANY, TF_KEY_ALL
@@ -48,17 +49,6 @@ cdef struct Reduced:
     int64_t outs, n     # results; elements of each
     const char *x
     int item
-
-
-cdef inline unsigned int mask_of(const tf_view *x, const int64_t *dims) noexcept nogil:
-    """Bit mask of a `dims` attribute; no dims at all means every axis, as in PyTorch."""
-    cdef unsigned int mask = 0
-    cdef int k
-    if dims[0] == 0:
-        return (1 << x.ndim) - 1
-    for k in range(dims[0]):
-        mask |= 1 << dims[1 + k]
-    return mask
 
 
 cdef inline unsigned int mask_of_one(const tf_view *x, int64_t dim) noexcept nogil:

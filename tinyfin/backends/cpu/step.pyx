@@ -64,7 +64,8 @@ cdef void step_blocks(Job *j, int64_t first, int64_t stop) noexcept nogil:
     cdef int k
     for k in range(3):
         state[k] = buffers[2 + k] if j.given[2 + k] else NULL
-    for i in range(first, stop, 512):             # BLOCK
+    i = first
+    while i < stop:
         m = min(stop - i, BLOCK)
         for k in range(MAXOPS):
             if j.given[k]:
@@ -73,6 +74,7 @@ cdef void step_blocks(Job *j, int64_t first, int64_t stop) noexcept nogil:
         for k in range(MAXOPS):
             if j.given[k] and k != 1:
                 scatter(j.moves, &j.ops[k], 0, &j.axes[k], 0, i, m, j.size, <char *>buffers[k])
+        i += BLOCK
 
 
 cdef void step_task(int64_t task, void *ctx) noexcept nogil:

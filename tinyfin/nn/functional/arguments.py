@@ -17,7 +17,8 @@ def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
     if type(value) is tuple and len(value) == n:
         return value  # the rows look at the elements
     if hasattr(value, "__index__"):
-        return (value.__index__(),) * n
+        # tuples have none: a checker believes that the line above let them pass
+        return (value.__index__(),) * n  # pyright: ignore[reportAttributeAccessIssue]
     values: tuple[Any, ...] = tuple(value) if isinstance(value, (tuple, list)) else (None,)
     if not all(hasattr(v, "__index__") for v in values):
         raise TypeError(f"{what}: {name} is {value!r}, expected an int or {n} of them")

@@ -168,7 +168,7 @@ def _cubic(x: Tensor, dim: int, n: int, at: Tensor, a: float = -0.75) -> Tensor:
             w = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
         part = x.index_select(dim, (low + (k - 1)).clamp(0, n - 1)) * w.to(x.dtype).reshape(shape)
         total = part if total is None else total + part
-    return total
+    return total  # pyright: ignore[reportReturnType] (there are four parts)
 
 
 def _area(x: Tensor, sizes: list[int]) -> Tensor:

@@ -50,7 +50,13 @@ class _Several(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what `state_dict()` gave."""
         state = dict(state_dict)
-        for schedule, part in zip(self._schedulers, state.pop("_schedulers")):
+        parts = state.pop("_schedulers", ())
+        if len(parts) != len(self._schedulers):
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: state of {len(parts)} schedules was given, "
+                f"expected {len(self._schedulers)}"
+            )
+        for schedule, part in zip(self._schedulers, parts):
             schedule.load_state_dict(part)
         super().load_state_dict(state)
 

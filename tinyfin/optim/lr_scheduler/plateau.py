@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether a reduction was made so lately that none is counted."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: Any, epoch: Any = None) -> None:  # pyright: ignore
+    def step(self, metrics: Any, epoch: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Takes the metric of an epoch: a number, or a tensor with one element."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

@@ -1,0 +1,6 @@
+"""Type stub of the compiled choice of an instruction set."""
+
+ROWS_HASH: int
+
+def isa_list() -> list[tuple[str, bool]]: ...
+def isa_name() -> str: ...

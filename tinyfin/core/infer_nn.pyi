@@ -1,0 +1,3 @@
+"""Type stub of compiled shape rules."""
+
+RULES: dict[str, object]
