@@ -6,8 +6,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = (
-    ("ruff", "check", "."),
-    ("ruff", "format", "--check", "."),
+    ("ruff", "check", "--no-cache", "."),
+    ("ruff", "format", "--no-cache", "--check", "."),
     ("cython-lint", "tinyfin"),
     ("basedpyright",),
     (sys.executable, "tools/gen_stubs.py", "--check"),

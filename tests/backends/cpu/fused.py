@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 import pytest
-from tinyfin.backends.cpu.isa import isa_list
 
 import tinyfin as tf
 from tinyfin.autograd.reverse import grad
+from tinyfin.backends.cpu.isa import isa_list
 from tinyfin.ops.row import F
 
 DIGEST = "TINYFIN_TEST_DIGEST"
