@@ -3,6 +3,8 @@
 import doctest
 import hashlib
 import json
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -18,8 +20,6 @@ KEYS = {"accuracy", "loss", "epochs", "seconds", "backend", "threads", "isa", "w
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """One run with default settings, in a process of its own."""
-    import subprocess
-
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-m", "tinyfin", "demo", "--json"]
     return folder, subprocess.run(
@@ -115,6 +115,42 @@ def test_seed_decides_the_weights(tmp_path, capsys):
         return json.loads(out)["weights_sha256"]
 
     assert digest("1") == digest("1") != digest("2")
+
+
+SWITCHES = [
+    {"TINYFIN_THREADS": "1"},
+    {"TINYFIN_THREADS": "2"},
+    *({"TINYFIN_ISA": name} for name, there in tinyfin.isa_list() if there),
+    {"TINYFIN_ISA": "sse2", "TINYFIN_THREADS": "2"},
+]
+
+
+def demo_result(folder, **env):
+    """The result of two epochs in a process of its own under switches."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TINYFIN_")}
+    command = [sys.executable, "-m", "tinyfin", "demo", "--epochs", "2", "--json"]
+    done = subprocess.run(
+        [*command, "--out", str(folder)],
+        env={**clean, **env},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("deterministic", ["0", "1"])
+def test_threads_and_instruction_sets_do_not_change_the_weights(deterministic, tmp_path):
+    """Two epochs of the whole of it: data, model, losses, optimizer, held-out accuracy."""
+    results = []
+    for switches in SWITCHES:
+        result = demo_result(tmp_path, TINYFIN_DETERMINISTIC=deterministic, **switches)
+        assert result["isa"] == switches.get("TINYFIN_ISA", result["isa"])
+        assert result["threads"] == int(switches.get("TINYFIN_THREADS", result["threads"]))
+        results.append((result["weights_sha256"], result["accuracy"], result["loss"]))
+    assert len(set(results)) == 1, dict(zip(map(str, SWITCHES), results))
 
 
 def test_for_people(tmp_path, capsys):
