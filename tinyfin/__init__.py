@@ -2,7 +2,7 @@
 
 PyTorch's names and semantics, NumPy-like start-up, the same bits whatever the thread count.
 """
-# ruff: noqa: E402, F401, I001  (the order of the first lines is the order in which the house is built)
+# ruff: noqa: E402, F401, I001  (the first lines stand in the order in which the parts must be loaded)
 
 from tinyfin import config as _config
 

@@ -260,6 +260,15 @@ def test_all_parts_are_loaded_or_none(part, tmp_path):
     assert (fresh.a, fresh.b, fresh.t.item()) == (0, 0, 0.0)
 
 
+def test_what_cannot_be_loaded_into(tmp_path):
+    run, other = Run(), Run(1)
+    save_checkpoint(tmp_path / "a", **run.parts())
+    before = values(other.model)
+    with pytest.raises(TypeError, match=r"load_checkpoint: int has no load_state_dict\(\)"):
+        load_checkpoint(tmp_path / "a", model=other.model, scheduler=3)
+    assert values(other.model) == before
+
+
 def test_state_that_does_not_fit_changes_nothing(tmp_path):
     model, wide = nn.Linear(2, 1), nn.Linear(2, 1, bias=False)
     first, second = optim.SGD(model.parameters(), 0.1), optim.SGD(wide.parameters(), 0.1)

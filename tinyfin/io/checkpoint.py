@@ -337,6 +337,9 @@ def _restore(pairs: list[tuple[Any, Any]]) -> None:
     """
     from copy import deepcopy
 
+    for x, _ in pairs:
+        if not hasattr(x, "load_state_dict"):
+            raise TypeError(f"load_checkpoint: {type(x).__name__} has no load_state_dict()")
     own = [(x, state) for x, state in pairs if _looks_first(x)]
     ready = [x._loading(state) for x, state in own]
     before: list[tuple[Any, Any]] = []
