@@ -130,6 +130,10 @@ def fail_in_init(worker):
     raise Fault(worker, "init")
 
 
+def die_in_init(worker):
+    os._exit(3)
+
+
 def disarm(worker):
     get_worker_info().dataset.act = "none"
 
@@ -143,6 +147,23 @@ def test_worker_init_runs_in_the_worker():
     ]
     with pytest.raises(Fault):
         collect("throw", worker_init_fn=fail_in_init)
+
+
+@pytest.mark.parametrize(
+    "init, error, text", [(fail_in_init, Fault, "init"), (die_in_init, RuntimeError, "exit code 3")]
+)
+def test_a_worker_that_was_gone_before_its_first_task(init, error, text):
+    """What it said last counts, not that nothing can be sent to it any more."""
+    fetch = DataLoader(Faulty("none"))._fetch()
+    pool = workers.Pool(fetch, 1, 0, init, "fork")
+    try:
+        pool.processes[0].join(30)
+        pool.begin()
+        pool.submit(0, 0, [0], 0)
+        with pytest.raises(error, match=text):
+            pool.receive(0, 0)
+    finally:
+        pool.close()
 
 
 def test_leaving_early_ends_the_workers():

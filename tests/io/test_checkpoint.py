@@ -297,7 +297,7 @@ def test_state_that_does_not_fit_changes_nothing(tmp_path):
         '{"user":1,"model":3}',
         '{"user":1,"model":{"each":3}}',
         '{"user":1,"model":{"one":{"$bytes":"x"}}}',
-        '{"user":' + "[" * 900 + "]" * 900 + "}",
+        '{"user":' + "[" * 100_000 + "]" * 100_000 + "}",
         "[]",
     ],
 )

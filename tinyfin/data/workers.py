@@ -124,7 +124,7 @@ class Pool:
         try:
             self.pipes[worker].send_bytes(_pack(task))
         except OSError:
-            self._mourn(worker)
+            pass  # it is gone; what it said last, or how it ended, is for `receive` to find
 
     def receive(self, worker: int, number: int, timeout: float = 0) -> Any:
         """The batch asked of `worker`.

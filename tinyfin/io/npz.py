@@ -127,7 +127,10 @@ def _read_array(f: Any, size: int, what: str) -> Tensor:
     try:
         version = npy.read_magic(f)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(f)
+        try:
+            shape, fortran, dtype = read(f)
+        except Exception as e:  # Python's own parser reads it, whose errors differ by version
+            raise ValueError(f"its header cannot be read: {e}") from e
         if dtype.hasobject or dtype.kind not in "biufc" or dtype.char in "gG":
             raise ValueError(f"dtype {dtype} is no dtype of tensors")
         if any(n < 0 for n in shape):
