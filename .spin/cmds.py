@@ -55,7 +55,7 @@ def library(name):
 @click.option("--valgrind", is_flag=True, help="the core tests under valgrind")
 @click.argument("pytest_args", nargs=-1)
 def test(sanitize, valgrind, pytest_args):
-    """Runs the tests: spin test ops -k matmul; spin test --sanitize."""
+    """Runs the tests: spin test ops -- -k matmul; spin test --sanitize."""
     args = [f"tests/{a}" if (ROOT / "tests" / a).exists() else a for a in pytest_args]
     if sanitize:
         libraries = f"{library('libasan.so')} {library('libubsan.so')}"

@@ -1,28 +1,16 @@
 """The environment switches: each in a process of its own, since they are read once."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from backends import isolated
 
 import tinyfin as tf
 from tinyfin import config
 
 
 def run(code, **env):
-    """(last line of output, errors) of Python code under some switches."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TINYFIN_")}
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**clean, **env},
-        capture_output=True,
-        text=True,
-        cwd="/",
-        timeout=120,
-    )
-    assert out.returncode == 0, out.stderr
-    return out.stdout.strip(), out.stderr
+    """(output, errors) of Python code under some switches."""
+    lines, errors = isolated.run(code, **env)
+    return "\n".join(lines), errors
 
 
 def test_defaults():

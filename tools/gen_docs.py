@@ -11,7 +11,7 @@ Generated from the rows by `tools/gen_docs.py`; `tinyfin.backend_support()` show
 
 *Gradient*: `any` order, by rules of their own or by the formula; `none` where the result is not differentiable.
 *Dtypes*: b bool, i integers, f float32 and float64, h float16 and bfloat16.
-*Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method as well; others are used by
+*Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method `name_` as well; others are used by
 `tinyfin.nn.functional`.
 """
 
@@ -54,7 +54,7 @@ def text():
         where = (
             ("f" if row.function else "")
             + ("m" if row.method else "")
-            + ("i" if row.inplace else "")
+            + ("i" if row.inplace and row.method else "")
         )
         doc = row.doc.replace("|", "\\|")
         lines.append(

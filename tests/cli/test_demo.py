@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -185,4 +186,31 @@ def test_numbers_out_of_range(args, capsys):
 def test_folder_that_cannot_be_made(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     code, _, err = run(capsys, "--epochs", "1", "--out", str(tmp_path / "file"))
-    assert code == 1 and "tinyfin demo:" in err
+    assert code == 1 and f"cannot write to {str(tmp_path / 'file')!r}" in err
+
+
+def test_folder_that_cannot_be_written(tmp_path, capsys, monkeypatch):
+    """Said before the training, not after it."""
+
+    def refuse(**kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    code, out, err = run(capsys, "--out", str(tmp_path))
+    assert code == 1 and "epoch" not in out + err and "Permission denied; use --out" in err
+
+
+def test_a_broken_matplotlib_costs_only_the_picture(tmp_path, capsys, monkeypatch):
+    broken = types.ModuleType("matplotlib.figure")
+    monkeypatch.setitem(sys.modules, "matplotlib", types.ModuleType("matplotlib"))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", broken)
+    broken.Figure = lambda **kwargs: 1 / 0
+    code, out, _ = run(capsys, "--epochs", "1", "--json", "--out", str(tmp_path))
+    assert code == 0 and json.loads(out)["epochs"] == 1
+
+
+def test_backend_of_the_environment(tmp_path):
+    env = {**os.environ, "TINYFIN_BACKEND": "null"}
+    command = [sys.executable, "-m", "tinyfin", "demo", "--out", str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "computes nothing" in done.stderr

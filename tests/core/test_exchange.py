@@ -253,6 +253,12 @@ def test_order_requests_are_answered_as_the_protocol_asks():
 def test_dlpack_with_numpy(a):
     t = tf.from_dlpack(a)
     np.testing.assert_array_equal(t.numpy(), a)
+    if any(n > 1 and step < 0 for n, step in zip(a.shape, a.strides, strict=True)):
+        with pytest.raises(BufferError, match=r"negative stride in dimension \d; use contiguous"):
+            np.from_dlpack(t)
+        t = t.contiguous()
+        assert np.shares_memory(np.from_dlpack(t), t.numpy())
+        return
     b = np.from_dlpack(t)
     np.testing.assert_array_equal(b, a)
     if a.size:

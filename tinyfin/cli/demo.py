@@ -82,10 +82,11 @@ def _seed(text: str) -> int:
 
 def run(args: Namespace) -> int:
     """Trains, reports and writes; returns the exit code."""
-    if args.backend is not None and not choose_backend(args.backend):
+    if not choose_backend(args.backend or tinyfin.backend_name()):
         return 2
-    os.makedirs(args.out, exist_ok=True)
-    out = sys.stderr if args.json else sys.stdout
+    if not _can_write(args.out):
+        return 1
+    out = sys.stderr if args.json or sys.stdout is None else sys.stdout
     began = time.perf_counter()
     training = Training(args.seed, args.epochs)
     training.run(out)
@@ -104,6 +105,23 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps(_summary(training, accuracy, seconds)), flush=True)
     return 0
+
+
+def _can_write(folder: str) -> bool:
+    """Makes the folder and tries it, before minutes of training; says on standard error what is wrong."""
+    import tempfile
+
+    try:
+        os.makedirs(folder or ".", exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder or "."):
+            return True
+    except OSError as e:
+        reason = e.strerror or e
+        print(
+            f"tinyfin demo: cannot write to {folder or '.'!r}: {reason}; use --out DIR",
+            file=sys.stderr,
+        )
+        return False
 
 
 def choose_backend(name: str) -> bool:
@@ -287,9 +305,17 @@ def _show(training: Training, predicted: list[int], out: TextIO) -> None:
 def _draw_curve(history: list[dict[str, float]], path: str) -> str:
     """Draws loss and accuracy over the epochs; returns a sentence on what became of it."""
     try:
-        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
+        _save_curve(history, path)
     except ImportError:
         return "learning curve: not drawn, as matplotlib is not installed (pip install matplotlib)"
+    except Exception as e:  # a broken installation must not cost the result
+        return f"learning curve: not drawn ({type(e).__name__}: {e})"
+    return f"learning curve: {path}"
+
+
+def _save_curve(history: list[dict[str, float]], path: str) -> None:
+    from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
+
     epochs = range(1, len(history) + 1)
     figure = Figure(figsize=(6, 4), layout="constrained")
     left = figure.add_subplot()
@@ -301,4 +327,3 @@ def _draw_curve(history: list[dict[str, float]], path: str) -> str:
     )
     right.set(ylabel="held-out accuracy (orange)", ylim=(None, 1.005))
     figure.savefig(path, dpi=120)
-    return f"learning curve: {path}"

@@ -488,8 +488,10 @@ def to_dlpack(Tensor t not None, *, stream=None, max_version=None, dl_device=Non
         raise BufferError("dlpack: the tensor requires grad; use detach() first")
     if dl_device is not None and tuple(dl_device) != (DL_HOST, 0):
         raise BufferError(f"dlpack: the tensor is on the host, {tuple(dl_device)} was asked for")
-    if copy:
-        t = t.clone()
+    t = t.clone() if copy else t
+    for k in range(t.v.ndim):
+        if t.v.strides[k] < 0 and t.v.shape[k] > 1:  # on these some consumers end the process
+            raise BufferError(f"dlpack: the tensor has a negative stride in dimension {k}; use contiguous() first")
     readonly = t.storage.readonly or t.v.flags & TF_READONLY
     # the capsule holds a tensor of its own: the caller's may get other memory by `data = ...`
     t = alias_of(t)
