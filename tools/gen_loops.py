@@ -68,7 +68,8 @@ def loop(row, dtype):
     ]
     lines += [f"  const {ctype} *p{k} = in[{k}];" for k in range(len(names))]
     lines += ["  TF_IVDEP", "  for (int64_t i = 0; i < n; i++) {"]
-    lines += [f"    const {ctype} {a} = p{k}[i];" for k, a in enumerate(names)]
+    truth = " != 0" if dtype == "bool" else ""  # borrowed memory may hold any byte
+    lines += [f"    const {ctype} {a} = p{k}[i]{truth};" for k, a in enumerate(names)]
     text = expression(row, dtype)
     normal = (
         f"({text}) != 0" if out == "uint8_t" and (dtype == "bool" or row.result == "bool") else text

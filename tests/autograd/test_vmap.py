@@ -444,6 +444,35 @@ def test_leaked_tensor():
 
 
 @pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t * 2,
+        lambda t: t[0],
+        lambda t: t.view(2, 2),
+        lambda t: t.detach() + 1,
+        lambda t: t.add_(1),
+        lambda t: t.zero_(),
+        lambda t: t.uniform_(),
+        lambda t: t.copy_(tf.zeros(4)),
+        lambda t: tf.zeros(4).copy_(t),
+        lambda t: tf.zeros(4).add_(t),
+        lambda t: t.sum().backward(),
+        lambda t: t.__setitem__(0, 1.0),
+        lambda t: tf.cat([t, t]),
+    ],
+)
+@pytest.mark.parametrize("double", [False, True])
+def test_leaked_tensor_computes_nothing(use, double):
+    """Neither reads nor writes the first sample where no vmap is open any more."""
+    kept = []
+    x = tf.ones(3, 4)
+    vmap(lambda x: kept.append(x * 2 if double else x) or x)(x)
+    with pytest.raises(RuntimeError, match="after its vmap has returned"):
+        use(kept[0])
+    assert x.tolist() == [[1.0] * 4] * 3
+
+
+@pytest.mark.parametrize(
     ("call", "error", "text"),
     [
         (lambda x: vmap(lambda x: x, in_dims=None)(x), ValueError, "no argument|in_dims"),

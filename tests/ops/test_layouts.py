@@ -12,19 +12,19 @@ BY_STORAGE = {"as_strided", "as_strided_view", "view", "view_as"}
 """Subjects that depend on how their argument is stored."""
 
 
-def result_bits(name, args, kwargs):
+def result_bits(name, args, kwargs, bits=samples.bits):
     """The bits of all results; of what is written, for rows that write."""
     row = table.TABLE.get(name)
     result = SUBJECTS[name](*args, **kwargs)
     written = samples.flat(args) if row is not None and row.mutates else []
-    return [samples.bits(t) for t in samples.flat(result) + written] or [result]
+    return [bits(t) for t in samples.flat(result) + written] or [result]
 
 
-def call(name, sample, dtype, relay):
+def call(name, sample, dtype, relay, bits=samples.bits):
     """The call with every tensor passed through relay(number, tensor)."""
     counter = iter(range(99))
     args, kwargs = samples.mapped(sample, lambda a: relay(next(counter), samples.tensor(a, dtype)))
-    return result_bits(name, args, kwargs)
+    return result_bits(name, args, kwargs, bits)
 
 
 @pytest.mark.parametrize("name", [n for n in SUBJECTS if n not in BY_STORAGE])
@@ -41,6 +41,36 @@ def test_layouts(name):
                 name, sample, dtype, lambda k, t, one=one: samples.gapped(t) if k == one else t
             )
             assert got == want, f"{name}{sample} gapped argument {one}"
+
+
+def with_any_byte(t):
+    """The same truth values in memory that holds bytes other than 0 and 1."""
+    if t.dtype != tf.bool:
+        return t
+    values = t.numpy().astype(np.uint8)
+    values *= np.resize(np.array([2, 255, 128, 1, 3], np.uint8), values.shape)
+    return tf.from_numpy(values.view(np.bool_))
+
+
+def truth(t):
+    """The bits of a result; operations that only move elements move their bytes as they are."""
+    return samples.bits(t.to(tf.uint8) if t.dtype == tf.bool else t)
+
+
+TRUTHS = [
+    n for n in SUBJECTS if n not in BY_STORAGE and not getattr(table.TABLE.get(n), "mutates", ())
+]
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_any_byte_is_true(name):
+    """Borrowed memory of dtype bool counts as PyTorch and NumPy count it: what is not 0 is true."""
+    dtypes = [d for d in ("bool", samples.main_dtype(name)) if d in samples.dtypes_of(name)]
+    for sample in samples.samples_of(name):
+        for dtype in dtypes:
+            want = call(name, sample, dtype, lambda k, t: t, truth)
+            got = call(name, sample, dtype, lambda k, t: with_any_byte(t), truth)
+            assert got == want, f"{name}{sample} {dtype}"
 
 
 def stretched(a):

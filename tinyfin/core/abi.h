@@ -16,9 +16,10 @@ enum {
 enum { TF_CPU, TF_NULL, TF_VULKAN, TF_OPENGL }; /* backend slots; `blas` shares device cpu */
 
 /* tf_view.flags */
-enum { TF_CONTIGUOUS = 1, TF_WRAPPED = 2, TF_READONLY = 4, TF_ABSENT = 8 };
+enum { TF_CONTIGUOUS = 1, TF_WRAPPED = 2, TF_READONLY = 4, TF_ABSENT = 8, TF_BATCHED = 16 };
 /* CONTIGUOUS: row-major without gaps; WRAPPED: a Python number, which promotes by category only;
-   ABSENT: an optional tensor argument that was not given (size 0, data NULL) */
+   ABSENT: an optional tensor argument that was not given (size 0, data NULL);
+   BATCHED: the first sample of a vmap's batch, which no kernel may see */
 
 /* A strided window on a storage; owns nothing. Strides count elements, may be 0 or negative. */
 typedef struct {

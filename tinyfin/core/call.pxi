@@ -62,6 +62,13 @@ cdef inline bint flows(Tensor t) noexcept:
     return t.needs or (t.base is not None and late(t))
 
 
+cdef inline int check_batch(Tensor t, str name) except -1:
+    """Refuses a batch that no open level has answered for before."""
+    if t.v.flags & TF_BATCHED:
+        raise RuntimeError(f"{name}: a batched tensor is used after its vmap has returned")
+    return 0
+
+
 cdef struct Gathered:       # what the arguments of a call say
     int backend, index
     bint record             # whether a gradient flows to one of them
@@ -84,6 +91,7 @@ cdef int gather(Op op, PyObject **args, int n, const tf_view **ins, Gathered *g)
         elif isinstance(<object>args[i], Tensor):
             t = <Tensor>args[i]
             ins[i] = &t.v
+            check_batch(t, op.name)
             if flows(t):
                 g.record = True
             if g.backend < 0:
@@ -365,6 +373,7 @@ cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint3
     if args[0] == NULL or not isinstance(<object>args[0], Tensor):
         raise bad_argument(op, 0, None if args[0] == NULL else <object>args[0])
     x = <Tensor>args[0]
+    check_batch(x, op.name)
     check_writable(x, op.name, bits)
     if bits & GRAD:
         for i in range(n):
@@ -417,6 +426,7 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
     for i in range(n):
         if args[i] != NULL and isinstance(<object>args[i], Tensor):
             t = <Tensor>args[i]
+            check_batch(t, op.name)
             if t.v.backend != x.v.backend or t.v.index != x.v.index:
                 raise HOOKS["mixed_devices"](op.name, [x, t])
             if shares_oddly(t, x):
@@ -511,6 +521,8 @@ def assign(Tensor x, src, str name="copy_"):
         if r is not NotImplemented:
             return r
     t = src
+    check_batch(t, name)
+    check_batch(x, name)
     check_writable(x, name, bits)
     if t.v.backend != x.v.backend or t.v.index != x.v.index:
         t = HOOKS["to_device_of"](t, x)

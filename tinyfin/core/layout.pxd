@@ -66,7 +66,7 @@ cdef inline void settle(tf_view *v) noexcept nogil:
             if v.strides[i] != n:
                 dense = False
             n *= v.shape[i]
-    v.flags = (v.flags & TF_READONLY) | (TF_CONTIGUOUS if dense or v.size == 0 else 0)
+    v.flags = (v.flags & (TF_READONLY | TF_BATCHED)) | (TF_CONTIGUOUS if dense or v.size == 0 else 0)
 
 
 cdef inline bint overlaps_itself(const tf_view *v) noexcept nogil:

@@ -41,6 +41,7 @@ def wrap(Tensor x not None, str key, value, int drop=-1):
         for i in range(drop, t.v.ndim - 1):
             t.v.shape[i], t.v.strides[i] = t.v.shape[i + 1], t.v.strides[i + 1]
         t.v.ndim -= 1
+        t.v.flags |= TF_BATCHED
         settle(&t.v)
     t.inference = x.inference
     t.extra = {key: value}

@@ -50,7 +50,7 @@ CLAMPED(to_i64, int64_t, INT64_MIN, INT64_MAX)
 #define SINGLE(f, T, v) f##_f(v)
 #define DOUBLE(f, T, v) f##_d(v)
 
-FROM(bool, uint8_t, x, WHOLE)
+FROM(bool, uint8_t, x != 0, WHOLE) /* borrowed memory may hold any byte */
 FROM(u8, uint8_t, x, WHOLE)
 FROM(i8, int8_t, x, WHOLE)
 FROM(i16, int16_t, x, WHOLE)
