@@ -1,5 +1,6 @@
 """Modes of the thread: no_grad and its kin, anomaly detection, the check for NaN."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -202,5 +203,5 @@ def test_import_stays_light():
     )
     args = [sys.executable, "-S", "-c", code]
     root = str(__import__("pathlib").Path(tf.__file__).parent.parent)
-    out = subprocess.run(args, capture_output=True, text=True, check=True, env={"PYTHONPATH": root})
+    out = subprocess.run(args, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root})
     assert out.stdout.strip() == "[] []"

@@ -310,7 +310,7 @@ cdef object list_of(const tf_view *v, const char *p, int axis):
     cdef list out = []
     if axis == v.ndim:
         return read_element(v, p)
-    step = v.strides[axis] * tf_itemsize[v.dtype]
+    step = v.strides[axis] * tf_itemsize[v.dtype] if v.shape[axis] > 1 else 0
     for i in range(v.shape[axis]):
         out.append(list_of(v, p + i * step, axis + 1))
     return out

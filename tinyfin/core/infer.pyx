@@ -222,6 +222,8 @@ cdef int unreduce(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef int reduced = 0
     start(x, y)
     for i in range(<int>at.i[9]):
+        if not 0 <= at.i[10 + i] < at.i[0]:
+            raise IndexError(f"{name}: dim {at.i[10 + i]} is out of range for {at.i[0]} dimensions")
         reduced |= 1 << at.i[10 + i]
     y.ndim = <int>at.i[0]
     for i in range(y.ndim):
@@ -296,7 +298,7 @@ cdef int getitem_view(const tf_view *const *inputs, int n, tf_view *const *outpu
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     cdef int i, k = 0
-    cdef int64_t fresh = at.i[24], shift = 0, length, last
+    cdef int64_t fresh = at.i[24], shift = 0, first, step, length
     start(x, y)
     for i in range(x.ndim + 1):
         while fresh >> k & 1:
@@ -306,34 +308,31 @@ cdef int getitem_view(const tf_view *const *inputs, int n, tf_view *const *outpu
             k += 1
         if i == x.ndim:
             break
-        length = at.i[3 * i + 2]
-        last = at.i[3 * i] + (length - 1) * at.i[3 * i + 1] if length > 0 else at.i[3 * i]
-        if length and not (0 <= at.i[3 * i] < x.shape[i] and 0 <= last < x.shape[i]):
+        first, step, length = at.i[3 * i], at.i[3 * i + 1], at.i[3 * i + 2]
+        if length and not reaches(first, step, length, x.shape[i]):
             raise IndexError(f"{name}: the tensor changed while its key was read")
-        shift += at.i[3 * i] * x.strides[i]
+        if length:
+            shift += first * x.strides[i]
         if length >= 0:
             if k == TF_MAXDIM:
                 raise ValueError(f"{name}: the result would have more than {TF_MAXDIM} dimensions")
-            y.shape[k], y.strides[k] = at.i[3 * i + 2], at.i[3 * i + 1] * x.strides[i]
+            y.shape[k], y.strides[k] = length, wrapping(step, x.strides[i])
             k += 1
     y.ndim = k
     if numel(y) > 0:
-        need_inside(x, at, name)
         move(y, shift)
     return 0
 
 
-cdef int need_inside(const tf_view *x, const tf_attrs *at, object name) except -1:
-    """A spec that reaches no further than the axes."""
-    cdef int i
-    cdef int64_t first, last
-    for i in range(x.ndim):
-        first = last = at.i[3 * i]
-        if at.i[3 * i + 2] > 1:
-            last += at.i[3 * i + 1] * (at.i[3 * i + 2] - 1)
-        if first < 0 or last < 0 or first >= x.shape[i] or last >= x.shape[i]:
-            raise IndexError(f"{name}: {first} to {last} leave dim {i} of size {x.shape[i]}")
-    return 0
+cdef inline bint reaches(int64_t first, int64_t step, int64_t length, int64_t size) noexcept nogil:
+    """Whether first, first + step, ... lie on an axis; length -1 asks for the first alone."""
+    cdef int64_t room
+    if first < 0 or first >= size:
+        return False
+    if length <= 1:
+        return True
+    room = (size - 1) // (length - 1)
+    return -room <= step <= room and 0 <= first + step * (length - 1) < size
 
 
 cdef int narrow(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -398,7 +397,7 @@ cdef int unfold(const tf_view *const *inputs, int n, tf_view *const *outputs,
     y.ndim = x.ndim + 1
     y.shape[x.ndim], y.strides[x.ndim] = size, x.strides[d] if x.ndim else 1
     if x.ndim:
-        y.shape[d], y.strides[d] = (have - size) // step + 1, step * x.strides[d]
+        y.shape[d], y.strides[d] = (have - size) // step + 1, wrapping(step, x.strides[d])
     return 0
 
 

@@ -155,9 +155,9 @@ cdef int convolution(const tf_view *const *inputs, int n, tf_view *const *output
     floating(x, name, "input")
     same_dtype(x, w, name, "input", "weight")
     check_groups(at, name)
-    if x.shape[1] != w.shape[1] * at.i[9]:
+    if x.shape[1] % at.i[9] or x.shape[1] // at.i[9] != w.shape[1]:
         raise RuntimeError(f"{name}: weight is {shape_of(w)} and groups is {at.i[9]}: input has {x.shape[1]} channels, "
-                           f"expected {w.shape[1] * at.i[9]}")
+                           f"expected {<object>w.shape[1] * <object>at.i[9]}")
     if w.shape[0] % at.i[9]:
         raise RuntimeError(f"{name}: weight is {shape_of(w)}: {w.shape[0]} output channels are not divisible by "
                            f"groups {at.i[9]}")
@@ -192,7 +192,7 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     check_groups(at, name)
     if g.shape[1] != w.shape[0]:
         raise RuntimeError(f"{name}: input has {g.shape[1]} channels, weight {shape_of(w)} expects {w.shape[0]}")
-    if w.shape[0] % at.i[9]:
+    if w.shape[0] % at.i[9] or at.i[9] > max(w.shape[0], 1):
         raise RuntimeError(f"{name}: {w.shape[0]} channels are not divisible by groups {at.i[9]}")
     y.ndim, y.dtype = g.ndim, g.dtype
     y.shape[0], y.shape[1] = g.shape[0], w.shape[1] * at.i[9]

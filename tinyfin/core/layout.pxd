@@ -44,6 +44,11 @@ cdef inline unsigned int mask_of(const tf_view *x, const int64_t *dims) noexcept
     return mask
 
 
+cdef inline int64_t wrapping(int64_t a, int64_t b) noexcept nogil:
+    """The product modulo 2^64, for strides and sizes of axes that nobody follows: of one element, of none."""
+    return <int64_t>(<uint64_t>a * <uint64_t>b)
+
+
 cdef inline void dense_strides(tf_view *v) noexcept nogil:
     """Row-major strides without gaps; size and flags follow."""
     cdef uint64_t n = 1      # unsigned: the strides of an empty or refused shape may wrap round, nobody follows them

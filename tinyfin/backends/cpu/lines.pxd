@@ -5,6 +5,7 @@ Strides count elements. Elements are moved as bytes of `item` = 1, 2, 4 or 8: bi
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from tinyfin.core.abi cimport *
+from tinyfin.core.layout cimport wrapping
 
 
 ctypedef fused bits:
@@ -26,8 +27,9 @@ cdef inline void push(Axes *a, int64_t size, int64_t s0, int64_t s1, int64_t s2)
     cdef int k = a.nd - 1
     if size == 1:
         return
-    if k >= 0 and a.s[0][k] == size * s0 and a.s[1][k] == size * s1 and a.s[2][k] == size * s2:
-        a.shape[k] *= size
+    if k >= 0 and a.s[0][k] == wrapping(size, s0) and a.s[1][k] == wrapping(size, s1) \
+            and a.s[2][k] == wrapping(size, s2):
+        a.shape[k] = wrapping(a.shape[k], size)
     else:
         a.nd += 1
         k += 1
@@ -40,7 +42,7 @@ cdef inline int64_t span(const Axes *a) noexcept nogil:
     cdef int64_t n = 1
     cdef int k
     for k in range(a.nd):
-        n *= a.shape[k]
+        n = wrapping(n, a.shape[k])
     return n
 
 

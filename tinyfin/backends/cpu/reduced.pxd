@@ -53,7 +53,7 @@ cdef struct Reduced:
 
 cdef inline unsigned int mask_of_one(const tf_view *x, int64_t dim) noexcept nogil:
     """The same for one axis, or INT64_MIN for all."""
-    if dim == INT64_MIN:
+    if dim == INT64_MIN or x.ndim == 0:
         return (1 << x.ndim) - 1
     return 1 << (dim + x.ndim if dim < 0 else dim)
 
