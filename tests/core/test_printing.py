@@ -102,6 +102,15 @@ def test_options():
         assert repr(tf.arange(9)) == "tensor([0,  ..., 8])"
         with pytest.raises(ValueError, match="profile"):
             tf.set_printoptions(profile="other")
+        for wrong in ({"precision": -1}, {"precision": 99}, {"edgeitems": 0}, {"threshold": -1}):
+            with pytest.raises(ValueError, match=f"set_printoptions: {next(iter(wrong))} is"):
+                tf.set_printoptions(**wrong)
+        for wrong in ({"precision": 2.5}, {"linewidth": "80"}, {"sci_mode": 3}):
+            with pytest.raises(TypeError, match=f"set_printoptions: {next(iter(wrong))} is"):
+                tf.set_printoptions(profile="short", **wrong)
+        assert repr(tf.arange(9)) == "tensor([0,  ..., 8])"
+        tf.set_printoptions(threshold=float("inf"))
+        assert "..." not in repr(tf.arange(2000))
     finally:
         tf.set_printoptions(profile="default")
     assert repr(x) == "tensor([1.1235, 2.0000])"

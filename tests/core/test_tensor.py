@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import operator
 import pickle
 
 import numpy as np
@@ -102,10 +103,19 @@ def test_numbers_of_every_kind_are_operands():
     for n in (np.int8(2), np.float32(2), np.float64(2), np.bool_(True), Fraction(4, 2), Decimal(2)):
         assert (t * n).tolist() == (n * t).tolist() == [int(n)] * 2
     for array in (np.ones(2), np.array(1), np.array([1])):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="add: one side is a numpy.ndarray.*from_numpy"):
             t + array
         with pytest.raises(TypeError):
             array + t
+        with pytest.raises(TypeError, match="add_: one side is a numpy.ndarray"):
+            t += array
+        with pytest.raises(TypeError, match="matmul: one side is a numpy.ndarray"):
+            t @ array
+        for compare in (operator.eq, operator.ne, operator.lt, operator.ge):
+            with pytest.raises(TypeError, match="one side is a numpy.ndarray"):
+                compare(t, array)
+            with pytest.raises(TypeError, match="one side is a numpy.ndarray"):
+                compare(array, t)
 
 
 def test_format():

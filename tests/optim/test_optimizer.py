@@ -332,6 +332,12 @@ def test_loading_what_does_not_fit():
     wide = tf.optim.SGD([parameter(), parameter()], lr=0.1)
     with pytest.raises(ValueError, match="group 0 has 2 parameters"):
         opt.load_state_dict(wide.state_dict())
+    adam = tf.optim.Adam([parameter()], lr=0.1)
+    adam.param_groups[0]["params"][0].sum().backward()
+    adam.step()
+    with pytest.raises(ValueError, match="holds 'exp_avg', which a SGD does not keep"):
+        opt.load_state_dict(adam.state_dict())
+    assert not opt.state and opt.param_groups[0]["lr"] == 0.1
 
 
 def test_examples():

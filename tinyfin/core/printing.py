@@ -42,19 +42,39 @@ def set_printoptions(
         linewidth: characters of a line.
         profile: `default`, `short` or `full`, which the other arguments change.
         sci_mode: True or False in place of a choice by the values.
+
+    Raises:
+        TypeError, ValueError: a number is no integer, or too small; then nothing has changed.
     """
     if profile is not None:
         if profile not in PROFILES:
             raise ValueError(
                 f"set_printoptions: profile is {profile!r}, expected {', '.join(PROFILES)}"
             )
-        OPTIONS.update(PROFILES[profile])
     given = {
         "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
         "linewidth": linewidth,
     }  # fmt: skip
-    OPTIONS.update({key: int(value) for key, value in given.items() if value is not None})
-    OPTIONS["sci_mode"] = sci_mode
+    given = {key: checked(key, value) for key, value in given.items() if value is not None}
+    if sci_mode not in (None, True, False):
+        raise TypeError(f"set_printoptions: sci_mode is {sci_mode!r}, expected True, False or None")
+    OPTIONS.update({} if profile is None else PROFILES[profile], **given, sci_mode=sci_mode)
+
+
+def checked(key, value):
+    """A number of an option."""
+    least = 1 if key in ("edgeitems", "linewidth") else 0
+    if value == INF:  # as PyTorch's users write "never"
+        return 1 << 62
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"set_printoptions: {key} is {value!r} of type {type(value).__name__}, expected an "
+            "integer"
+        )
+    if value < least or key == "precision" and value > 64:
+        most = " to 64" if key == "precision" else " or more"
+        raise ValueError(f"set_printoptions: {key} is {value}, expected {least}{most}")
+    return value.__index__()
 
 
 def finite(value):

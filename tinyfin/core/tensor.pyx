@@ -204,9 +204,18 @@ cdef object binary(Op op, object a, object b):
     cdef PyObject *args[2]
     if not (isinstance(b, Tensor) or PyFloat_Check(b) or PyLong_Check(b)) or not isinstance(a, Tensor):
         if not is_operand(a) or not is_operand(b):
-            return NotImplemented
+            return not_mine(op.name, a, b)
     args[0], args[1] = <PyObject *>a, <PyObject *>b
     return invoke(op, args, 2, &NO_ATTRS)
+
+
+cdef object not_mine(str name, object a, object b):
+    """Python asks the other side, except for arrays: a comparison would quietly end as False."""
+    other = b if isinstance(a, Tensor) else a
+    if hasattr(other, "__array_interface__"):
+        raise TypeError(f"{name}: one side is a {type(other).__module__}.{type(other).__name__}, expected a Tensor or "
+                        "a number; convert it with tinyfin.from_numpy()")
+    return NotImplemented
 
 
 cdef bint is_operand(object o):
@@ -223,7 +232,7 @@ cdef object unary_call(Op op, object a):
 
 cdef object binary_inplace(str name, object a, object b):
     if not is_operand(b):
-        return NotImplemented
+        return not_mine(name, a, b)
     return OPS[name](a, b)
 
 
@@ -572,8 +581,9 @@ cdef class Tensor:
     def __rmod__(self, other): return binary(MOD, other, self)
     def __pow__(self, other, modulo): return binary(POW, self, other) if modulo is None else NotImplemented
     def __rpow__(self, other, modulo): return binary(POW, other, self) if modulo is None else NotImplemented
-    def __rmatmul__(self, other): return NotImplemented
-    def __matmul__(self, other): return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
+    def __matmul__(self, other):
+        return MATMUL(self, other) if isinstance(other, Tensor) else not_mine("matmul", self, other)
+    def __rmatmul__(self, other): return not_mine("matmul", other, self)
     def __and__(self, other): return binary(AND, self, other)
     def __rand__(self, other): return binary(AND, other, self)
     def __or__(self, other): return binary(OR, self, other)

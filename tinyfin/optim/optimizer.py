@@ -262,6 +262,11 @@ class Optimizer:
         needed = self._needed(group)
         _check_mapping(what, "it", entries, needed if entries else ())
         for key, v in entries.items():
+            if key not in self._averages and key in _averages_of_all():
+                raise ValueError(
+                    f"{what}: it holds '{key}', which a {type(self).__name__} does not keep; the "
+                    "state is that of another optimizer"
+                )
             if key in self._numbers:
                 _check_count(what, key, v)
             elif key in self._averages and (v is not None or key in needed):
@@ -395,6 +400,11 @@ def _fitted(p: Tensor, key: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_fitted(p, key, v) for v in value)
     return value
+
+
+def _averages_of_all(cls: type[Optimizer] = Optimizer) -> set[str]:
+    """The names of state tensors that any class of optimizers keeps."""
+    return set(cls._averages).union(*map(_averages_of_all, cls.__subclasses__()))
 
 
 def _check_mapping(name: str, what: str, given: Any, keys: tuple[str, ...] = ()) -> None:
