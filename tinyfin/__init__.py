@@ -115,10 +115,11 @@ for _name, _value in list(globals().items()):
         _table.offer_missing(_name, _value)
 for _value in _functional.RULE_HELPERS:
     _table.offer(_value.__name__, _value)
+pi, e, inf, nan, newaxis = 3.141592653589793, 2.718281828459045, float("inf"), float("nan"), None
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
-_LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd"}
-_FROM = {"save": "io", "load": "io"}
+_LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd", "cuda"}
+_FROM = {"save": "io", "load": "io", "finfo": "limits", "iinfo": "limits"}
 
 
 def synchronize():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core import tensor
 from tinyfin.core.dtype import DType, all_dtypes, get_default_dtype
+from tinyfin.core.pair import Pair
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors, needs_tensor, wrap
 
@@ -282,7 +283,11 @@ def isin(elements: Tensor, test_elements: Tensor, *, invert: bool = False) -> Te
 def extreme(name: str, whole: str, pick: str, pair: str) -> Callable[..., Any]:
     """max and min in PyTorch's three forms."""
 
-    def function(input, dim=None, keepdim=False, *, other=None):
+    def function(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None):
+        if dim is not None and axis is not None:
+            raise TypeError(f"{name}: dim and axis are both given, expected one of them")
+        dim = axis if dim is None else dim
+        keepdim = keepdim if keepdims is None else keepdims
         if isinstance(dim, Tensor) or other is not None:
             return getattr(F, pair)(input, dim if other is None else other)
         needs_tensor(name, input)
@@ -308,23 +313,6 @@ def extreme(name: str, whole: str, pick: str, pair: str) -> Callable[..., Any]:
         f"the {pair}."
     )
     return function
-
-
-class Pair(tuple[Tensor, Tensor]):
-    """Results that can be taken by name, as PyTorch's return types."""
-
-    names: tuple[str, str]
-
-    def __new__(cls, items: tuple[Tensor, Tensor], names: tuple[str, str]) -> Pair:
-        self = tuple.__new__(cls, items)
-        self.names = names
-        return self
-
-    def __getattr__(self, name: str) -> Tensor:
-        names = self.__dict__.get("names", ())
-        if name in names:
-            return self[names.index(name)]
-        raise AttributeError(f"no result named '{name}'; have {', '.join(names)}")
 
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
@@ -381,19 +369,19 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 
 def nan_to_num(
-    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Tensor:
-    """NaN and infinities replaced; by the dtype's largest finite numbers where not given."""
+    """NaN and infinities replaced; by 0 and the dtype's largest finite numbers where not given."""
     needs_tensor("nan_to_num", input)
-    largest = {
-        "float16": 65504.0,
-        "bfloat16": 3.3895313892515355e38,
-        "float32": 3.4028234663852886e38,
-        "float64": 1.7976931348623157e308,
-    }.get(input.dtype.name)
-    if largest is None:
+    if not input.is_floating_point():
         return input.clone()
-    out = F.where(F.isnan(input), nan, input)
+    from tinyfin.limits import finfo
+
+    largest = finfo(input.dtype).max
+    out = F.where(F.isnan(input), 0.0 if nan is None else nan, input)
     out = F.where(F.eq(out, INF), largest if posinf is None else posinf, out)
     return F.where(F.eq(out, -INF), -largest if neginf is None else neginf, out)
 

@@ -401,10 +401,17 @@ def multinomial(
     return F.minimum(found, (steps < total).sum(-1, True))  # a mark may be rounded up to the total
 
 
+def check_probability(what: str, p: Any) -> None:
+    """A number from 0 to 1, or an error that names p."""
+    if isinstance(p, str) or not hasattr(p, "__float__"):
+        raise TypeError(f"{what}: p is {p!r}, expected a probability from 0 to 1")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{what}: p is {p}, expected a probability from 0 to 1")
+
+
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and scales the others by 1 / (1 - p); the identity when not training."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p is {p}, expected a probability from 0 to 1")
+    check_probability("dropout", p)
     if not training or p == 0:
         return input
     out = F.dropout_apply(input, p, *draw_from("dropout", None))

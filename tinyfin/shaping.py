@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core import tensor
+from tinyfin.core.signature import wrap
 from tinyfin.core.size import Size
 from tinyfin.ops.row import F
 
@@ -50,18 +51,6 @@ def countable(name: str, what: str, count: int) -> int:
     if count > LONGEST:
         raise MemoryError(f"{name}: {what} is {count}, at most {LONGEST} are possible")
     return count
-
-
-def wrap(name: str, dim: int, ndim: int) -> int:
-    """dim as 0 <= dim < ndim."""
-    n = max(ndim, 1)
-    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-        raise TypeError(f"{name}: dim is {dim!r}, expected an integer")
-    if not -n <= dim < n:
-        raise IndexError(
-            f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions (expected {-n} to {n - 1})"
-        )
-    return dim % n
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -397,6 +386,9 @@ def as_strided(
     """Another geometry over the tensor's storage; it must stay inside the storage."""
     needs_tensor("as_strided", input)
     offset = input.storage_offset() if storage_offset is None else storage_offset
+    for what, given in (("size", size), ("stride", stride)):
+        if not hasattr(given, "__iter__"):
+            raise TypeError(f"as_strided: {what} is {given!r}, expected a sequence of integers")
     size, stride = tuple(size), tuple(stride)
     low = high = offset
     for n, s in zip(size, stride):

@@ -96,6 +96,7 @@ def signatures(row, method, inplace=False):
     """(parameters, result) of each form in which users may call the row."""
     parts, others = parameters(row, method), other_keywords(row)
     result = "Tensor" if row.nout < 2 else f"tuple[{', '.join(['Tensor'] * row.nout)}]"
+    result = "Pair" if row.names else result
     result = "Self" if method and inplace else result
     others.pop("value", None)  # scatter has a form of its own for it
     keywords = list(others.values())
@@ -112,6 +113,8 @@ def signatures(row, method, inplace=False):
     forms = [(keyword_only(parts, keywords), result)]
     if row.name == "nonzero":
         forms.append((keyword_only(parts, ["as_tuple: Literal[True]"]), "tuple[Tensor, ...]"))
+    if row.name == "where":
+        forms.append((["condition: Tensor"], "tuple[Tensor, ...]"))
     if row.name == "scatter":  # a number goes by the name of value too
         value = [f"value: {OTHERS['value']}", *keywords]
         forms.append((keyword_only(parts[:-1], value), result))

@@ -436,9 +436,9 @@ def test_node_hook():
 def test_nodes_name_what_made_them():
     x = tf.ones(2, requires_grad=True)
     y = (x * 2).exp()
-    assert y.grad_fn.name_() == "exp"
+    assert y.grad_fn.name() == "exp"
     ((node, number),) = y.grad_fn.next_functions
-    assert node.name_() == "mul" and number == 0
+    assert node.name() == "mul" and number == 0
     assert node.next_functions[0][0] is x
 
 

@@ -76,7 +76,7 @@ def test_both_styles():
     x.grad = None
     Scale.apply(x, w, 2).sum().backward()
     assert x.grad.tolist() == [4.0, 9.0] and w.grad.tolist() == [4.0, 12.0]
-    assert Cube.apply(x).grad_fn.name_() == "Cube"
+    assert Cube.apply(x).grad_fn.name() == "Cube"
 
 
 def test_double_backward():

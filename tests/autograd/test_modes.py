@@ -203,5 +203,7 @@ def test_import_stays_light():
     )
     args = [sys.executable, "-S", "-c", code]
     root = str(__import__("pathlib").Path(tf.__file__).parent.parent)
-    out = subprocess.run(args, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root})
+    out = subprocess.run(
+        args, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": root}
+    )
     assert out.stdout.strip() == "[] []"

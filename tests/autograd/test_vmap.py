@@ -477,6 +477,7 @@ def test_leaked_tensor_computes_nothing(use, double):
     [
         (lambda x: vmap(lambda x: x, in_dims=None)(x), ValueError, "no argument|in_dims"),
         (lambda x: vmap(lambda x: x, in_dims=3)(x), ValueError, "in_dims is 3"),
+        (lambda x: vmap(lambda x: x)(x.sum()), ValueError, "in_dims is 0 for a tensor without dim"),
         (lambda x: vmap(lambda x: x, in_dims=(0, 0))(x), ValueError, "does not fit"),
         (lambda x: vmap(lambda x, y: x)(x, 2.0), ValueError, "only tensors"),
         (lambda x: vmap(lambda x, y: x)(x, x.t()), ValueError, "sizes"),

@@ -126,7 +126,7 @@ def test_broadcasting_agrees_with_numpy():
     [
         (lambda x: tf.matmul(x, x), RuntimeError, ["matmul", "(2, 3)"]),
         (lambda x: x + tf.ones(4), RuntimeError, ["add", "(2, 3)", "(4,)"]),
-        (lambda x: x.sum(2), IndexError, ["sum", "dim 2", "2 dimensions"]),
+        (lambda x: x.sum(2), IndexError, ["sum", "dim 2", "-2 to 1"]),
         (lambda x: x.sum((0, 0)), RuntimeError, ["sum", "dim 0", "twice"]),
         (lambda x: x.softmax(-3), IndexError, ["softmax", "-3"]),
         (lambda x: x.long().mean(), RuntimeError, ["mean", "int64", "floating"]),

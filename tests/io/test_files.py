@@ -91,3 +91,9 @@ def test_model_moves_over(tmp_path):
         save(dict(a.state_dict()), tmp_path / name)
         b.load_state_dict(load(tmp_path / name))
         assert b.weight.tolist() == a.weight.tolist() and b.bias.tolist() == a.bias.tolist()
+
+
+def test_what_is_no_file():
+    for call in (lambda: load(None), lambda: save({}, None), lambda: load(3)):
+        with pytest.raises(TypeError, match=r"f is (None|3), expected a path or a binary file"):
+            call()

@@ -2,6 +2,7 @@
 
 import doctest
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -142,3 +143,25 @@ def test_no_damage_crashes_the_reader(data):
         load_npz(io.BytesIO(whole))
     except ValueError:
         pass
+
+
+def test_any_damage_is_one_kind_of_error(tmp_path):
+    """Flags that say encrypted or packed otherwise, and ends that are cut off."""
+    path = tmp_path / "a.npz"
+    tinyfin.save({"a": tinyfin.arange(100.0), "b": tinyfin.arange(50)}, path)
+    raw = path.read_bytes()
+    flags = [i + 6 for i in range(len(raw)) if raw[i : i + 4] == b"PK\x03\x04"]
+    flags += [i + 8 for i in range(len(raw)) if raw[i : i + 4] == b"PK\x01\x02"]
+    damaged = [raw[:n] for n in (*range(4, len(raw), 97), *range(len(raw) - 60, len(raw)))]
+    for at in flags:
+        for value in (1, 0x21, 0x41):
+            damaged.append(raw[:at] + bytes([value]) + raw[at + 1 :])
+            damaged.append(raw[: at + 2] + bytes([value]) + raw[at + 3 :])
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            found = tinyfin.load(path)
+        except (ValueError, pickle.UnpicklingError) as error:
+            assert str(error).startswith("load: ")
+        else:
+            assert found["b"].tolist() == list(range(50))

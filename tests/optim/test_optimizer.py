@@ -342,3 +342,8 @@ def test_loading_what_does_not_fit():
 
 def test_examples():
     examples.run("tinyfin.optim.optimizer")
+
+
+def test_parameters_that_are_none():
+    with pytest.raises(TypeError, match="SGD: params is 3, expected a list of tensors"):
+        tf.optim.SGD(3, lr=0.1)

@@ -61,7 +61,7 @@ cdef object unpack(Node node, bint keep):
     cdef Tensor t, y
     cdef Py_ssize_t i, n
     if node.freed:
-        raise RuntimeError(f"backward: the graph of {node.name_()} was freed by an earlier backward; pass "
+        raise RuntimeError(f"backward: the graph of {node.name()} was freed by an earlier backward; pass "
                            "retain_graph=True there to go through it again")
     if node.saved is None:
         return None
@@ -75,7 +75,7 @@ cdef object unpack(Node node, bint keep):
         t = <Tensor>items[i]
         if t.storage.version != node.versions[i]:
             what = (f"argument '{node.op.public_names[min(i, node.op.nin - 1)]}'" if i < n else f"result {i - n}")
-            raise RuntimeError(f"backward: {node.name_()}: {what} of shape {shape_tuple(&t.v)} was modified in place "
+            raise RuntimeError(f"backward: {node.name()}: {what} of shape {shape_tuple(&t.v)} was modified in place "
                                f"(version {t.storage.version}, expected {node.versions[i]}); "
                                "write to a clone() instead")
         if i >= n and keep:
@@ -161,7 +161,7 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
     if node.backward is not None:
         results = list(node.backward(tuple(grads), node))
         if len(results) != n:
-            raise RuntimeError(f"backward: {node.name} returned {len(results)} gradients, expected {n}")
+            raise RuntimeError(f"backward: {node.name()} returned {len(results)} gradients, expected {n}")
         return results
     saved = unpack(node, keep)
     if op.vjp_all is not None:
@@ -195,7 +195,7 @@ cdef object fit(Node node, Py_ssize_t i, object grad):
         if isinstance(grad, (int, float)):
             return HOOKS["full"](node.shapes[i] if node.shapes is not None else first_shape(node), grad,
                                  dtype_object(node.dtypes[i]), node)
-        raise TypeError(f"backward: {node.name_()}: a rule returned {type(grad).__name__}, expected a Tensor")
+        raise TypeError(f"backward: {node.name()}: a rule returned {type(grad).__name__}, expected a Tensor")
     g = <Tensor>grad
     if node.shapes is None:
         same = g.v.ndim == node.first_ndim
@@ -260,7 +260,7 @@ cdef int check_meets(Node node, int out_nr, Tensor g) except -1:
             same = same and g.v.shape[k] == node.first_shape[k]
     if not same:
         raise RuntimeError(f"backward: a gradient of shape {shape_tuple(&g.v)} came for result {out_nr} of "
-                           f"{node.name_()}, which had shape {shape if shape is not None else first_shape(node)}; "
+                           f"{node.name()}, which had shape {shape if shape is not None else first_shape(node)}; "
                            "its data was replaced after that")
     return 0
 
@@ -537,7 +537,7 @@ cdef list guarded(Node node, list slots, bint keep, dict wanted, set good):
     try:
         results = input_gradients(node, slots, keep, wanted, good)
     except Exception as error:
-        text = (f"backward of {node.name_()} failed: {error}\n"
+        text = (f"backward of {node.name()} failed: {error}\n"
                 f"It was recorded here:\n{node.trace or '(not in anomaly mode)'}")
         try:
             told = type(error)(text)

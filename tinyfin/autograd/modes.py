@@ -341,7 +341,7 @@ def check_anomaly(node: Any, results: list) -> None:
             and bool(g.isnan().any())
         ):
             raise RuntimeError(
-                f"backward of {node.name_()}: the gradient of input {i} has NaN.\n"
+                f"backward of {node.name()}: the gradient of input {i} has NaN.\n"
                 f"It was recorded here:\n{node.trace}"
             )
 

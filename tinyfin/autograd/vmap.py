@@ -268,6 +268,11 @@ def mapped_axis(x: Any, d: Any) -> int | None:
             "only tensors "
             "can be mapped"
         )
+    if x.ndim == 0:
+        raise ValueError(
+            f"vmap: in_dims is {d} for a tensor without dimensions, expected None: it is the same "
+            "for the whole batch"
+        )
     if not -x.ndim <= d < x.ndim:
         raise ValueError(
             f"vmap: in_dims is {d} for a tensor of shape {tuple(x.shape)}, expected {-x.ndim} to "

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
+from tinyfin.core.device import Device
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -37,7 +39,7 @@ class Generator:
     __slots__ = ("_seed", "_draw", "device")
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = device
+        self.device = Device(device)
         self._seed, self._draw = DEFAULT_SEED, 0
 
     def manual_seed(self, seed: int) -> Generator:
@@ -112,7 +114,7 @@ class Generator:
         return self.state_dict()
 
     def __setstate__(self, state):
-        self.device = "cpu"
+        self.device = Device("cpu")
         self.load_state_dict(state)
 
     def __repr__(self) -> str:

@@ -35,8 +35,7 @@ cdef inline int wrapped(int64_t dim, int ndim, object op, object argument) excep
     """A dimension counted from the front; a tensor without dimensions takes 0 and -1."""
     cdef int n = ndim if ndim > 0 else 1
     if dim < -n or dim >= n:
-        raise IndexError(f"{op}: {argument} {dim} is out of range for a tensor of {ndim} dimensions "
-                         f"(expected {-n} to {n - 1})")
+        raise IndexError(f"{op}: {argument} {dim} is out of range, expected {-n} to {n - 1}")
     return <int>(dim + n if dim < 0 else dim)
 
 

@@ -33,12 +33,12 @@ cdef class Node:
             return ()
         return tuple([(e, source_number(self, i)) for i, e in enumerate(self.edges)])
 
-    def name_(self):
+    def name(self):
         """The operation's name."""
-        return self.name if self.op is None else self.op.name
+        return self.given_name if self.op is None else self.op.name
 
     def __repr__(self):
-        return f"<Node {self.name_()}>"
+        return f"<Node {self.name()}>"
 
     def register_hook(self, fn):
         """Calls fn(grad_inputs, grad_outputs) when the walk has passed this node; gives a handle."""
@@ -257,7 +257,7 @@ def python_node(str name, backward, tuple inputs, tuple outputs):
         edges[i] = t if t.node is None else t.node
         (<int32_t *><char *>outs)[i] = 0 if t.node is None else t.out_nr
     SEQUENCE += 1
-    node.seq, node.name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
+    node.seq, node.given_name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
     node.edges, node.outs = tuple(edges), bytes(outs)
     node.dtypes = bytes([(<Tensor>x).v.dtype if isinstance(x, Tensor) else 255 for x in inputs])
     node.shapes = tuple([shape_tuple(&(<Tensor>x).v) if isinstance(x, Tensor) else () for x in inputs])

@@ -2,6 +2,8 @@
 
 OPS = {}   # name -> Op
 
+cdef dict ALIASES = {"axis": "dim", "keepdims": "keepdim"}   # NumPy's names, as PyTorch takes them
+
 
 @cython.binding(False)
 cdef class Rule:
@@ -54,7 +56,11 @@ cdef class Op:
         self.plain, self.inplace = plain, plain is not None
         if plain is not None:
             self.name = plain.name + "_"
-        self.save_inputs = ()
+        self.save_inputs, self.names = (), row.names
+        self.short_form = -1
+        if row.overload is not None and not row.overload.__defaults__:
+            if row.overload.__code__.co_argcount < len(row.arg_names):
+                self.short_form = row.overload.__code__.co_argcount
 
     def set_rule(self, rule):
         """The shape rule, as a capsule."""
@@ -200,6 +206,9 @@ cdef int find_keyword(Op op, PyObject *key) except -1:
     others = others_of(op)
     if <object>key == "out" or <object>key in others:
         return -2
+    other = ALIASES.get(<object>key)
+    if other is not None and (other in others or other in [(<tuple>q)[0] for q in op.params]):
+        return find_keyword(op, <PyObject *>other)
     names = ", ".join(dict.fromkeys([q[0] for q in op.params] + list(others)))
     raise TypeError(f"{op.name}: unexpected keyword argument '{<object>key}', expected: {names}")
 
@@ -208,7 +217,9 @@ cdef object call_overload(Op op, PyObject **args, int n, tuple keys):
     """The other signature of a row that has one; and `out=` for all."""
     cdef dict internal = dict(zip(op.public_names, op.arg_names))
     positional = tuple([<object>args[i] for i in range(n)])
-    named = {keys[k]: <object>args[n + k] for k in range(len(keys))}
+    known = op.public_names + tuple([(<tuple>q)[0] for q in op.params]) + others_of(op)
+    named = {keys[k] if keys[k] in known else ALIASES.get(keys[k], keys[k]): <object>args[n + k]
+             for k in range(len(keys))}
     if "out" in named:
         out = named.pop("out")
         return HOOKS["into"](op.name, op(*positional, **named), out)
@@ -224,6 +235,8 @@ cdef object call_general(Op op, PyObject **args, int n, PyObject *kwnames):
     cdef PyObject *given[40]
     cdef int nparams = len(op.params), p, k, i, ndim = 0, nkw = 0
     cdef tuple param, packed = None, keys
+    if n == op.short_form and kwnames == NULL:
+        return call_overload(op, args, n, ())
     if n > nparams or (op.varargs and n == nparams and n > 0):
         packed = pack_varargs(op, args, &n, nparams)
     for p in range(nparams):
@@ -313,7 +326,8 @@ cdef object place(Op op, PyObject **given, int nparams):
             tensors[op.nin - 1 + i] = <PyObject *>sequence[i]
     try:
         parse_attrs(op, values, tensors[0] if n else NULL, &at)
-        return invoke(op, tensors, n, &at)
+        r = invoke(op, tensors, n, &at)
+        return r if op.names is None else Pair(r, op.names)
     finally:
         if tensors != few:
             free(tensors)

@@ -46,11 +46,10 @@ def set_printoptions(
     Raises:
         TypeError, ValueError: a number is no integer, or too small; then nothing has changed.
     """
-    if profile is not None:
-        if profile not in PROFILES:
-            raise ValueError(
-                f"set_printoptions: profile is {profile!r}, expected {', '.join(PROFILES)}"
-            )
+    if profile is not None and profile not in PROFILES:
+        raise ValueError(
+            f"set_printoptions: profile is {profile!r}, expected {', '.join(PROFILES)}"
+        )
     given = {
         "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
         "linewidth": linewidth,
@@ -71,7 +70,7 @@ def checked(key, value):
             f"set_printoptions: {key} is {value!r} of type {type(value).__name__}, expected an "
             "integer"
         )
-    if value < least or key == "precision" and value > 64:
+    if value < least or (key == "precision" and value > 64):
         most = " to 64" if key == "precision" else " or more"
         raise ValueError(f"set_printoptions: {key} is {value}, expected {least}{most}")
     return value.__index__()
@@ -167,7 +166,7 @@ def notes_of(t):
     if not plain:
         notes.append(f"dtype={t.dtype}")
     if t.grad_fn is not None:
-        notes.append(f"grad_fn=<{t.grad_fn.name_()}>")
+        notes.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
     return notes

@@ -28,6 +28,13 @@ cdef int64_t as_int(object value, str op, str name) except? -1:
     return as_int(value, op, name) if type(value) is int else value
 
 
+def wrap(str name, dim, int ndim):
+    """dim as 0 <= dim < ndim, for functions composed in Python."""
+    if isinstance(dim, bool):
+        raise TypeError(f"{name}: dim is {dim!r}, expected an integer")
+    return wrap_dim(dim, ndim, name, "dim")
+
+
 cdef int wrap_dim(object value, int ndim, str op, str name) except -1:
     return wrapped(as_int(value, op, name), ndim, op, name)
 
@@ -73,7 +80,7 @@ cdef class Attr:
         elif code == DIMS:
             self.parse_dims(value, ndim, i, op)
         elif code == SHAPE:
-            self.parse_shape(value, i, op)
+            self.parse_shape(self.default if value is None and not self.required else value, i, op)
         else:
             if len(value) != 25:
                 raise ValueError(f"{op}: {self.name} has {len(value)} entries, expected 25")

@@ -31,7 +31,8 @@ cdef class Node:
     cdef bytes outs, dtypes        # outs: int32, which result of its edge each input is
     cdef int64_t *versions
     cdef tf_attrs *at
-    cdef readonly object trace, name
+    cdef readonly object trace
+    cdef object given_name         # of a node without an operation
     cdef public object backward, hooks
     cdef public list watchers     # (output number, function) called with that output's gradient
     cdef bint freed
@@ -53,10 +54,11 @@ cdef class Op:
     cdef const void *ctx[16]
     cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
+    cdef int short_form            # how many arguments mean the row's other signature; -1 for none
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
     cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates
-    cdef readonly tuple save_inputs
+    cdef readonly tuple save_inputs, names
     cdef uint32_t saves_for[16]    # bits of the inputs that each input's rule names; bit 31: results
     cdef bint save_any, save_y, saves_shapes
     cdef readonly Op plain         # of an in-place twin: the op it is the twin of

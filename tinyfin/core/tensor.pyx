@@ -31,6 +31,7 @@ import sys
 
 from tinyfin.core.device import device_object
 from tinyfin.core.handle import RemovableHandle
+from tinyfin.core.pair import Pair
 from tinyfin.core.size import Size
 
 cdef extern from *:
@@ -161,6 +162,7 @@ include "node.pxi"
 include "call.pxi"
 include "op.pxi"
 include "wrap.pxi"
+include "access.pxi"
 
 
 # --------------------------------------------------------------------------- operator slots
@@ -581,8 +583,10 @@ cdef class Tensor:
     def __rmod__(self, other): return binary(MOD, other, self)
     def __pow__(self, other, modulo): return binary(POW, self, other) if modulo is None else NotImplemented
     def __rpow__(self, other, modulo): return binary(POW, other, self) if modulo is None else NotImplemented
+
     def __matmul__(self, other):
         return MATMUL(self, other) if isinstance(other, Tensor) else not_mine("matmul", self, other)
+
     def __rmatmul__(self, other): return not_mine("matmul", other, self)
     def __and__(self, other): return binary(AND, self, other)
     def __rand__(self, other): return binary(AND, other, self)

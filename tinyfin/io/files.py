@@ -58,6 +58,7 @@ def save(obj: Any, f: Path | BinaryIO) -> None:
     from tinyfin.io.torch_write import write_zip
 
     if not isinstance(f, (str, os.PathLike)):
+        _check_file("save", f, "write")
         write_zip(obj, f)
         return
     suffix = os.path.splitext(os.fspath(f))[1].lower()
@@ -73,6 +74,11 @@ def save(obj: Any, f: Path | BinaryIO) -> None:
         save_npz(obj, f)
     else:
         write_atomically(f, lambda out: write_zip(obj, out))
+
+
+def _check_file(what: str, f: Any, method: str) -> None:
+    if not hasattr(f, method):
+        raise TypeError(f"{what}: f is {f!r}, expected a path or a binary file with {method}()")
 
 
 def _check_flat(obj: Any, suffix: str) -> None:
@@ -121,6 +127,7 @@ def load(
     if isinstance(f, (str, os.PathLike)):
         buffer, name = map_file(f), os.fspath(f)
     else:
+        _check_file("load", f, "read")
         buffer, name = bytearray(f.read()), "the file"
     try:
         return _load_buffer(buffer, map_location)

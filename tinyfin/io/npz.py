@@ -101,7 +101,8 @@ def load_npz(file: Path | BinaryIO | RawIOBase, device: Any = None) -> dict[str,
         with opened(file) as z:
             names = [i for i in z.infolist() if i.filename.endswith(".npy")]
             return {i.filename[:-4]: place(_read_record(z, i), device) for i in names}
-    except (ArchiveError, zipfile.BadZipFile, EOFError, NotImplementedError) as e:
+    except (ArchiveError, zipfile.BadZipFile, EOFError, OSError, RuntimeError) as e:
+        # RuntimeError: what the archive calls encrypted, or packed in a way that is not known
         raise ValueError(f"load_npz: the archive is damaged: {e}") from e
 
 

@@ -8,6 +8,7 @@ from tinyfin.nn import functional
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
 from tinyfin.ops.row import F
+from tinyfin.random import check_probability
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -496,8 +497,7 @@ class _Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"{type(self).__name__}: p is {p}, expected a probability from 0 to 1")
+        check_probability(type(self).__name__, p)
         self.p, self.inplace = p, inplace
 
     def extra_repr(self) -> str:

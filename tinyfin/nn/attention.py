@@ -8,6 +8,7 @@ from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty, zeros
 from tinyfin.nn import functional, init
+from tinyfin.nn.functional.arguments import check_counts
 from tinyfin.nn.linear import Linear
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
@@ -70,6 +71,7 @@ class MultiheadAttention(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        check_counts("MultiheadAttention", -1 << 63, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 f"MultiheadAttention: embed_dim is {embed_dim} and num_heads "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty
 from tinyfin.nn import functional
-from tinyfin.nn.functional.arguments import sizes
+from tinyfin.nn.functional.arguments import check_counts, sizes
 from tinyfin.nn.functional.conv import flat_padding, string_padding
 from tinyfin.nn.linear import reset_uniform
 from tinyfin.nn.module import Module
@@ -64,6 +64,8 @@ class _ConvNd(Module):
     def _check(
         self, name: str, in_channels: int, out_channels: int, groups: int, padding_mode: str
     ) -> None:
+        check_counts(name, in_channels=in_channels, out_channels=out_channels)
+        check_counts(name, -1 << 63, groups=groups)
         if groups <= 0:
             raise ValueError(f"{name}: groups is {groups}, expected at least 1")
         for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):

@@ -7,6 +7,7 @@ import math
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty
 from tinyfin.nn import functional, init
+from tinyfin.nn.functional.arguments import check_counts
 from tinyfin.nn.functional.linear import padding_row
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
@@ -61,6 +62,7 @@ class Linear(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        check_counts(type(self).__name__, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
         if bias:
@@ -128,7 +130,9 @@ class Bilinear(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if in1_features <= 0:
+        counts = {"in1_features": in1_features, "in2_features": in2_features}
+        check_counts("Bilinear", **counts, out_features=out_features)
+        if in1_features == 0:
             raise ValueError(f"Bilinear: in1_features is {in1_features}, expected at least 1")
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
@@ -200,6 +204,8 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        counts = {"num_embeddings": num_embeddings, "embedding_dim": embedding_dim}
+        check_counts(type(self).__name__, **counts)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
             padding_idx = padding_row("Embedding", padding_idx, num_embeddings)

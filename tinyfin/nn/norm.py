@@ -6,6 +6,7 @@ from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones, zeros
 from tinyfin.nn import functional
+from tinyfin.nn.functional.arguments import check_counts
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
 from tinyfin.ops.row import F
@@ -58,6 +59,7 @@ class _Running(_Affine):
         bias: bool,
     ) -> None:
         super().__init__()
+        check_counts(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self._make((num_features,), affine, affine and bias, device, dtype)
@@ -417,6 +419,7 @@ class GroupNorm(_Affine):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        check_counts("GroupNorm", -1 << 63, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: num_channels {num_channels} does not divide into {num_groups} groups"

@@ -325,7 +325,9 @@ row(
     jvp=lambda c, a_t, b_t: F.where(c, 0.0 if a_t is None else a_t, 0.0 if b_t is None else b_t),
     public={"a": "input"},
     method=False,
-    doc="Elements of the second tensor where the condition holds, of the third elsewhere.",
+    overload=lambda c: F.nonzero(c, as_tuple=True),
+    doc="Elements of the second tensor where the condition holds, of the third elsewhere; of a "
+    "condition alone the places where it holds, one tensor for each axis.",
 )
 composite(
     "masked_fill",

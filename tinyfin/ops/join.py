@@ -73,13 +73,16 @@ row(
 )
 
 
-LONGEST = 1 << 28
-"""Most pieces that are joined one by one."""
+def places(sizes):
+    """How many elements a shape has."""
+    n = 1
+    for size in sizes:
+        n *= size
+    return n
 
 
 def repeat_formula(x, repeats):
-    """Each axis several times: a broadcast copy, axis by axis where all at once is too many
-    dimensions."""
+    """A broadcast copy for each axis that has more than one place, then one for the others."""
     lead = len(repeats) - x.ndim
     if lead < 0:
         raise RuntimeError(
@@ -88,14 +91,15 @@ def repeat_formula(x, repeats):
         )
     if any(r < 0 for r in repeats):
         raise RuntimeError(f"repeat: repeats {tuple(repeats)} has a negative entry")
-    if any(r > LONGEST for r in repeats):
-        raise MemoryError(f"repeat: repeats {tuple(repeats)} has an entry above {LONGEST}")
-    shape = (1,) * lead + tuple(x.shape)
-    whole = x = F.reshape(x, shape)
-    for d in range(len(shape)):
-        if repeats[d] != 1 and shape[d] != 1:
-            x = F.cat([x] * repeats[d], d) if repeats[d] else F.narrow(x, d, 0, 0)
-    sizes = tuple(r if s == 1 else r * s for s, r in zip(shape, repeats))
+    whole = x = F.reshape(x, (1,) * lead + tuple(x.shape))
+    for d, r in enumerate(repeats):
+        size = x.shape[d]
+        if r != 1 and size != 1:
+            before, after = tuple(x.shape[:d]), tuple(x.shape[d + 1 :])
+            outer, inner = places(before), places(after)
+            x = F.expand(F.reshape(x, (outer, 1, size, inner)), (outer, r, size, inner))
+            x = F.reshape(x, (*before, r * size, *after))
+    sizes = tuple(r if s == 1 else r * s for s, r in zip(whole.shape, repeats))
     return x if x.shape == sizes and x is not whole else F.contiguous_copy(F.expand(x, sizes))
 
 

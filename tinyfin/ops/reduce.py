@@ -317,6 +317,7 @@ for _name, _what in (("cummax", "Largest"), ("cummin", "Smallest")):
         infer="scan_pair",
         family=_name,
         nout=2,
+        names=("values", "indices"),
         vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
         doc=f"{_what} element so far along an axis, and the place of the last such.",
     )
@@ -330,6 +331,7 @@ row(
     infer="scan_pair",
     family="sort",
     nout=2,
+    names=("values", "indices"),
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
     doc="Elements in order along an axis and their old places; equal ones keep their order, NaN is "
     "greatest.",
@@ -341,6 +343,7 @@ row(
     infer="topk",
     family="topk",
     nout=2,
+    names=("values", "indices"),
     vjp=lambda g, y1, x_shape, dim: F.scatter_embed(g, y1, x_shape, dim) if x_shape else g,
     doc="The k largest (or smallest) elements along an axis, in order, and their places; ties by "
     "lowest place.",

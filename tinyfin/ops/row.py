@@ -102,6 +102,7 @@ class Row:
         "dtypes",
         "result",
         "nout",
+        "names",
         "doc",
         "symbol",
         "inplace",

@@ -53,6 +53,11 @@ class Optimizer:
                 f"{type(self).__name__}: params is a single tensor of shape "
                 f"{tuple(params.shape)}, expected a list of tensors or of dictionaries"
             )
+        if not hasattr(params, "__iter__"):
+            raise TypeError(
+                f"{type(self).__name__}: params is {params!r}, expected a list of tensors or of "
+                "dictionaries"
+            )
         if not isinstance(defaults, dict):
             raise TypeError(
                 f"{type(self).__name__}: defaults is {defaults!r}, expected a dict of options"

@@ -141,3 +141,27 @@ def test_all_functions_are_in_the_list():
 
 def test_examples():
     examples.run("tinyfin.nn.functional.arguments")
+
+
+nn = tf.nn
+LAYERS = [
+    (lambda: nn.Linear(-2, 3), RuntimeError, "Linear: in_features is -2, expected at least 0"),
+    (lambda: nn.Linear(2.5, 3), TypeError, "Linear: in_features is 2.5, expected an integer"),
+    (lambda: nn.Bilinear(2, -1, 3), RuntimeError, "Bilinear: in2_features is -1"),
+    (lambda: nn.Embedding(True, 3), TypeError, "Embedding: num_embeddings is True"),
+    (lambda: nn.Conv2d("a", 3, 3), TypeError, "Conv2d: in_channels is 'a', expected an integer"),
+    (lambda: nn.Conv1d(4, 4, 3, groups="2"), TypeError, "Conv1d: groups is '2'"),
+    (lambda: nn.BatchNorm2d(0.5), TypeError, "BatchNorm2d: num_features is 0.5"),
+    (lambda: nn.GroupNorm(None, 4), TypeError, "GroupNorm: num_groups is None"),
+    (lambda: nn.MultiheadAttention(4, None), TypeError, "MultiheadAttention: num_heads is None"),
+    (lambda: nn.Dropout("a"), TypeError, "Dropout: p is 'a', expected a probability"),
+    (lambda: F.dropout(X, p=None), TypeError, "dropout: p is None, expected a probability"),
+    (lambda: F.glu(X, dim=5), IndexError, "glu: dim 5 is out of range, expected -4 to 3"),
+    (lambda: F.pad(X, 0), TypeError, "pad: pad is 0, expected a sequence of integers"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", LAYERS)
+def test_layers_name_what_came(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

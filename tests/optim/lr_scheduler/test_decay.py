@@ -92,3 +92,11 @@ def test_errors(make, error, text):
 
 def test_examples():
     examples.run("tinyfin.optim.lr_scheduler.decay")
+
+
+def test_steps_that_are_none():
+    opt = tf.optim.SGD([tf.nn.Parameter(tf.ones(1))], lr=0.1)
+    with pytest.raises(ValueError, match="StepLR: step_size is 0, expected at least 1"):
+        tf.optim.lr_scheduler.StepLR(opt, 0)
+    with pytest.raises(TypeError, match=r"StepLR: step_size is 1\.5, expected an integer"):
+        tf.optim.lr_scheduler.StepLR(opt, 1.5)

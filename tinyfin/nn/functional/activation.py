@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.ops.row import F
-from tinyfin.shaping import need_tensors
+from tinyfin.shaping import need_tensors, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     [2.0]
     """
     need_tensors("glu", input=input)
-    size = input.shape[dim] if len(input.shape) else 1
+    size = input.shape[wrap("glu", dim, input.ndim)] if input.ndim else 1
     if size % 2:
         raise RuntimeError(
             f"glu: input {tuple(input.shape)} has size {size} along dim {dim}, expected an even one"

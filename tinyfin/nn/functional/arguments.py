@@ -7,6 +7,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def check_counts(what: str, least: int = 0, **counts: Any) -> None:
+    """Whole numbers that are not too small, for the sizes of layers.
+
+    Raises:
+        TypeError: one is no integer.
+        RuntimeError: one is below `least`; of PyTorch's type.
+    """
+    for name, value in counts.items():
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{what}: {name} is {value!r}, expected an integer")
+        if value < least:
+            raise RuntimeError(f"{what}: {name} is {value}, expected at least {least}")
+
+
 def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:
     """`n` integers from one, or from `n` of them.
 

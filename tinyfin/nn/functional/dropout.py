@@ -5,12 +5,8 @@ from __future__ import annotations
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones
 from tinyfin.ops.row import F
+from tinyfin.random import check_probability
 from tinyfin.shaping import need_tensors
-
-
-def _check(what: str, p: float) -> None:
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{what}: p is {p}, expected a probability from 0 to 1")
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -24,7 +20,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> F.dropout(tf.ones(3), p=1.0).tolist()
     [0.0, 0.0, 0.0]
     """
-    _check("dropout", p)
+    check_probability("dropout", p)
     if not isinstance(input, Tensor):
         need_tensors("dropout", input=input)
     if not training or p == 0.0:
@@ -37,7 +33,7 @@ def _channels(
     what: str, input: Tensor, p: float, training: bool, inplace: bool, kept: dict[int, int]
 ) -> Tensor:
     """Dropout of all that follows the first dimensions; `kept` says how many of them by rank."""
-    _check(what, p)
+    check_probability(what, p)
     need_tensors(what, input=input)
     shape = tuple(input.shape)
     if len(shape) not in kept:

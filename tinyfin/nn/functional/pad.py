@@ -34,6 +34,8 @@ def pad(
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
     """
     need_tensors("pad", input=input)
+    if not hasattr(pad, "__iter__"):
+        raise TypeError(f"pad: pad is {pad!r}, expected a sequence of integers")
     amounts = tuple(pad)
     shape = tuple(input.shape)
     if len(amounts) % 2 or len(amounts) > 2 * len(shape):

@@ -84,6 +84,10 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        if isinstance(step_size, bool) or not hasattr(step_size, "__index__"):
+            raise TypeError(f"StepLR: step_size is {step_size!r}, expected an integer")
+        if step_size < 1:
+            raise ValueError(f"StepLR: step_size is {step_size}, expected at least 1")
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 

@@ -1,0 +1,63 @@
+"""What upper floors ask about tensors: their storage, their geometry. Part of tensor.pyx."""
+
+
+def empty_tensor(shape, DType dtype not None, int backend, int index, str label="empty"):
+    """An uninitialised tensor."""
+    cdef int64_t sizes[8]
+    cdef int i, n = len(shape)
+    if n > TF_MAXDIM:
+        raise ValueError(f"{label}: {n} dimensions asked for, at most {TF_MAXDIM} are supported")
+    if dtype.id >= TF_C64:
+        raise NotImplementedError(f"{label}: dtype {dtype} is reserved, no kernel takes it yet")
+    for i in range(n):
+        sizes[i] = shape[i]
+        if sizes[i] < 0:
+            raise RuntimeError(f"{label}: size {sizes[i]} in dimension {i} of {tuple(shape)} is negative")
+    return new_tensor(n, sizes, dtype.id, backend, index, label)
+
+
+def block_of(Tensor t not None):
+    """(what owns the bytes of the tensor's storage, their number)."""
+    return t.storage.owner, t.storage.nbytes
+
+
+def storage_of(Tensor t not None):
+    """What holds the bytes: one object for all tensors that share them."""
+    return t.storage
+
+
+def result_dtype(a, b):
+    """The dtype of an arithmetic result, by the rule of the elementwise rows."""
+    cdef const tf_view *ins[2]
+    cdef tf_view numbers[2]
+    cdef int64_t slots[2]
+    cdef int i
+    for i, x in enumerate((a, b)):
+        if isinstance(x, Tensor):
+            ins[i] = &(<Tensor>x).v
+        elif wrap_number(x, &numbers[i], &slots[i]):
+            ins[i] = &numbers[i]
+        else:
+            raise TypeError(f"result_type: tensor{i + 1} is {x!r} of type {type(x).__name__}, expected a Tensor or a "
+                            "number")
+    return dtype_object(promote_inputs(ins, 2, "result_type"))
+
+
+def row_major_overlapping(shape, stride):
+    """(whether a geometry is row-major without gaps, whether its elements may share memory)."""
+    cdef tf_view v
+    cdef int i
+    v.ndim, v.flags = len(shape), 0
+    for i in range(v.ndim):
+        v.shape[i], v.strides[i] = shape[i], stride[i]
+    settle(&v)
+    return v.flags & TF_CONTIGUOUS != 0, overlaps_itself(&v)
+
+
+def window_on_host(Tensor t not None, Tensor base not None):
+    """The window of a device's tensor over a host copy of its storage's bytes."""
+    cdef Tensor out = alias_of(base)
+    out.v = t.v
+    out.v.backend, out.v.index, out.v.block = TF_CPU, 0, NULL
+    out.v.data = base.storage.data + t.v.offset * tf_itemsize[t.v.dtype]
+    return out
