@@ -43,3 +43,16 @@ def test_a_build_of_other_rows_is_refused():
     whole = stale.replace("row.binary = other\n", "")
     run = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_unknown_functions_in_expressions_are_refused():
+    """A misspelt call would build, and be missing when the package is loaded."""
+    code = (
+        "import gen_loops, rows\n"
+        "row = rows.table()['square']\n"
+        "row.expr = 'square(x)'\n"
+        "gen_loops.expression(row, 'f32')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=TOOLS, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "row square: its expression calls square, which f32 does not have; known" in run.stderr

@@ -17,6 +17,8 @@ TOGETHER = {
     "core/generator.py": "test_random.py",
     "backends/cpu/kernels.py": "ops/test_null.py",
     "backends/null.py": "ops/test_null.py",
+    "backends/vulkan/device.py": "backends/vulkan/test_backend.py",
+    "backends/vulkan/pipelines.py": "backends/vulkan/test_elementwise.py",
     "utils/checkpoint.py": "autograd/test_checkpoint.py",
     "autograd/graph.py": "autograd/test_checkpoint.py",
     "autograd/reverse.py": "autograd/test_engine.py",

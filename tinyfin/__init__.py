@@ -14,7 +14,7 @@ except ImportError as _error:
             f"tinyfin: the compiled parts are not in {__path__[0]}: this is the source folder, "
             "not the installed package. "
             "Run from another folder, or install it first with 'pip install .'"
-        ) from _error
+        ) from None
     raise
 
 _table.freeze()
@@ -22,9 +22,11 @@ _table.freeze()
 from tinyfin.backends import base as _base
 from tinyfin.backends.cpu.kernels import CpuBackend as _CpuBackend
 from tinyfin.backends.null import NullBackend as _NullBackend
+from tinyfin.backends.vulkan.backend import VulkanBackend as _VulkanBackend
 
 _base.register(_CpuBackend())
 _base.register(_NullBackend())
+_base.register(_VulkanBackend())
 _base.REGISTRY["cpu"].open()
 
 from tinyfin.autograd import reverse as _reverse, slow as _slow, views as _views
@@ -124,6 +126,7 @@ _FROM = {"save": "io", "load": "io", "finfo": "limits", "iinfo": "limits"}
 
 def synchronize():
     """Waits until the default device has done what was asked of it; the CPU always has."""
+    _base.REGISTRY[backend_name().partition(":")[0]].synchronize(default_device().index or 0)
 
 
 def is_tensor(obj):

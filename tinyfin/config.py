@@ -39,5 +39,7 @@ SCRATCH_BYTES = _number("TINYFIN_SCRATCH_BYTES", 1 << 30)
 """Most bytes that one thread's kernel temporaries may take."""
 FALLBACK = _flag("TINYFIN_FALLBACK", True)
 """Whether the CPU runs what a device lacks."""
+GPU_TIMEOUT = _number("TINYFIN_GPU_TIMEOUT", 60)
+"""Seconds that a wait for a GPU may take before its device counts as lost."""
 CHECK = _flag("TINYFIN_CHECK", False)
 """Stop at the first operation that makes a NaN or infinity."""

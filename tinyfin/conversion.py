@@ -70,6 +70,10 @@ def kernel_error(op, code, detail, kinds, dtypes):
         from tinyfin.core.errors import unsupported
 
         return NotImplementedError(unsupported(op, kinds, dtypes))
+    if code == 7:
+        from tinyfin.core.errors import device_failed
+
+        return device_failed(op, *detail[:2])
     return KERNEL_ERRORS[code](op, detail)
 
 

@@ -43,8 +43,22 @@ def takes(row, dtype):
     return LETTERS.get(dtype, "i") in row.dtypes
 
 
+def known(dtype):
+    """The functions that expressions of this dtype may call: what the headers define."""
+    name = f"loops_{dtype if dtype in ('f32', 'f64') else 'int'}.h"
+    text = (rows.ROOT / "tinyfin" / "backends" / "cpu" / name).read_text()
+    found = set(re.findall(rf"\bTF_(\w+?)_(?:{dtype}|##S)\b", text.replace("_##S", "_" + dtype)))
+    return found | {"select"}
+
+
 def expression(row, dtype):
     """The row's expression as C for one dtype."""
+    unknown = {m[1] for m in CALL.finditer(row.expr)} - known(dtype)
+    if unknown:
+        sys.exit(
+            f"row {row.name}: its expression calls {', '.join(sorted(unknown))}, which {dtype} does "
+            f"not have; known are {', '.join(sorted(known(dtype)))}"
+        )
     text = CALL.sub(lambda m: f"TF_{m[1]}_{dtype}(" if m[1] != "select" else "TF_select(", row.expr)
     text = re.sub(r"\bT\(", f"({CTYPES[dtype]})(", text)
     f = 0

@@ -97,3 +97,25 @@ def test_what_is_no_file():
     for call in (lambda: load(None), lambda: save({}, None), lambda: load(3)):
         with pytest.raises(TypeError, match=r"f is (None|3), expected a path or a binary file"):
             call()
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz"])
+def test_loaded_tensors_do_not_follow_the_file(suffix, tmp_path):
+    """Another file written over the same place, or the place cut short, changes nothing."""
+    path = tmp_path / ("a" + suffix)
+    save({"w": tinyfin.ones(100_000)}, path)
+    size = path.stat().st_size
+    kept = load(path)["w"]
+    path.write_bytes(bytes(size))
+    assert kept.sum().item() == 100_000
+    path.write_bytes(b"x")
+    assert kept.sum().item() == 100_000
+
+
+def test_mapping_on_request(tmp_path):
+    save({"w": tinyfin.ones(3)}, tmp_path / "a.pt")
+    for mmap in (True, False, None):
+        found = load(tmp_path / "a.pt", mmap=mmap)["w"]
+        found += 1
+        assert found.tolist() == [2.0] * 3
+    assert load(tmp_path / "a.pt")["w"].tolist() == [1.0] * 3

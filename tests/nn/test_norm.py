@@ -163,3 +163,11 @@ def test_other_errors():
 
 def test_examples():
     examples.run("tinyfin.nn.norm")
+
+
+@pytest.mark.parametrize("write", [lambda y: tf.nn.ReLU(inplace=True)(y), lambda y: y.mul_(2)])
+def test_results_may_be_written_over(write):
+    """Residual networks write activations over what a batch norm gave."""
+    net = tf.nn.Sequential(tf.nn.Linear(3, 4), tf.nn.BatchNorm1d(4))
+    write(net(tf.rand(8, 3))).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())

@@ -140,6 +140,59 @@ def test_gradients(name):
             )
 
 
+WRITTEN_OVER = {
+    "flip": "a view of a leaf here",
+    "fliplr": "a view of a leaf here",
+    "flipud": "a view of a leaf here",
+    "rot90": "a view of a leaf here",
+    "scaled_dot_product_attention": "the tiled backward needs the result, as PyTorch's does on GPUs",
+}
+"""Subjects whose results cannot be written over, and why."""
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_results_may_be_written_over(name):
+    """A result that PyTorch's backward does not need is not needed by ours: relu_(norm(x)) trains."""
+    row = table.TABLE.get(name)
+    if row is not None and (row.nondiff or row.mutates):
+        pytest.skip("it has no derivative")
+    refused = []
+    for sample in (s for s in samples.samples_of(name) if s.torch and s.grad):
+
+        def ours(sample=sample):
+            places = iter(range(99))
+
+            def leaf(a):
+                free = next(places) not in sample.fixed
+                return samples.tensor(a, "float64", requires_grad=free and a.dtype == np.float64)
+
+            args, kwargs = samples.mapped(sample, leaf)
+            return samples.flat(SUBJECTS[name](*args, **kwargs))
+
+        def others(sample=sample):
+            want, _ = theirs(name, sample, "float64", True)
+            return peer.flat(want) if want is not None else []
+
+        try:
+            count = len([y for y in others() if y.requires_grad])
+        except RuntimeError:
+            continue
+        for k in range(count):
+            if outcome(lambda k=k: overwritten(others(), k)) == "done":
+                got = outcome(lambda k=k: overwritten(ours(), k))
+                if got != "done":
+                    refused.append(f"{name}{sample} result {k}")
+    assert bool(refused) == (name in WRITTEN_OVER), refused
+
+
+def overwritten(outputs, k):
+    """Writes over a result, then goes back through all of them."""
+    wanted = [y for y in outputs if y.requires_grad]
+    wanted[k].mul_(2)
+    sum(y.sum() for y in wanted).backward()
+    return "done"
+
+
 # ---- promotion, exhaustively
 
 BINARY = [

@@ -31,8 +31,9 @@ class Backend:
     deterministic mode."""
     opened = False
 
-    def missing(self) -> str | None:
-        """Why the backend cannot be used here and what would help; None where it can."""
+    def missing(self, index: int = 0) -> str | None:
+        """Why the backend, or its device of a number, cannot be used here and what would help; None
+        where it can."""
         return None
 
     def kernels(self) -> dict[str, Any]:
@@ -51,9 +52,12 @@ class Backend:
         """Writes bytes into a block that allocate gave."""
         memoryview(block).cast("B")[: len(data)] = data
 
-    def download(self, block: Any, nbytes: int) -> bytes:
+    def download(self, block: Any, nbytes: int) -> bytes | bytearray:
         """The first bytes of a block that allocate gave."""
         return bytes(memoryview(block).cast("B")[:nbytes])
+
+    def synchronize(self, index: int) -> None:
+        """Waits until a device has done what was asked of it."""
 
     def activate(self) -> None:
         """Called when the backend becomes the default."""
@@ -135,7 +139,7 @@ def backend_set(name: str) -> bool:
     if backend is None or device is None:
         warn(f"there is no backend named '{name}'; have {', '.join(REGISTRY)}")
         return False
-    reason = backend.missing()
+    reason = missing(backend, device)
     if reason is not None:
         warn(f"backend {name} is not available: {reason}")
         return False
@@ -150,6 +154,11 @@ def backend_set(name: str) -> bool:
     tensor.set_default_backend(device.slot, device.index or 0)
     STATE["name"] = name
     return True
+
+
+def missing(backend: Backend, device: Device) -> str | None:
+    """Why a backend's device cannot be used; backends with one device need not know of numbers."""
+    return backend.missing(device.index) if device.index else backend.missing()
 
 
 def device_named(text: str) -> Device | None:
@@ -212,7 +221,7 @@ def place(device: DeviceLike | None) -> tuple[int, int]:
     if device.slot:
         for backend in REGISTRY.values():
             if backend.device == device.type:
-                reason = backend.missing()
+                reason = missing(backend, device)
                 if reason is not None:
                     raise RuntimeError(f"device {device} is not available: {reason}")
                 backend.open()

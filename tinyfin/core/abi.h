@@ -45,7 +45,8 @@ enum {
   TF_EZERODIV,     /* integer division by zero */
   TF_EVALUE,       /* a value outside the domain: detail = argument, bits of the double, domain */
   TF_EUNSUPPORTED, /* this kernel does not take this dtype or layout */
-  TF_ENONDET       /* refused in deterministic mode */
+  TF_ENONDET,      /* refused in deterministic mode */
+  TF_EDEVICE       /* the device failed; its next wait says how */
 };
 
 /* tf_call.mode */

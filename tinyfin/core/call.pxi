@@ -163,6 +163,8 @@ cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const
     for i in range(n):
         work += ins[i].size
     rc = launch(op, ins, n, outs, at, &call, bits, g.backend, work)
+    if rc == TF_EUNSUPPORTED and g.backend != TF_CPU:
+        return run_elsewhere(op, args, n, at, g.record)
     if rc:
         raise kernel_error(op.name, op, rc, &call, ins, n)
     if g.record and category[out.v.dtype] >= 2 and not op.row.nondiff:
@@ -445,6 +447,9 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
     check_fits(op.name, &result, &x.v)
     outs[0] = &x.v
     rc = launch(op.plain, ins, n, outs, at, &call, bits, x.v.backend, x.v.size)
+    if rc == TF_EUNSUPPORTED and x.v.backend != TF_CPU:
+        copy_data(x, <Tensor>run_elsewhere(op.plain, args, n, at, False), bits)
+        return 0
     if rc:
         raise kernel_error(op.name, op, rc, &call, ins, n)
     return 0
@@ -462,6 +467,9 @@ cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
         HOOKS["copy_elsewhere"](x, src)
         return 0
     rc = launch(op, ins, 1, outs, &NO_ATTRS, &call, bits, x.v.backend, x.v.size)
+    if rc == TF_EUNSUPPORTED and x.v.backend != TF_CPU:
+        HOOKS["copy_elsewhere"](x, src)
+        return 0
     if rc:
         raise kernel_error("copy_", op, rc, &call, ins, 1)
     return 0

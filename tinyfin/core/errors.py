@@ -24,6 +24,17 @@ def rename(error, name, names):
             error.args = (f"{name}: {rest}", *error.args[1:])
 
 
+FAILED = {}
+"""(device slot, number) -> what the last failing call there raised; backends enter it."""
+
+
+def device_failed(op, slot, index):
+    """The error of a call whose device failed."""
+    error = FAILED.get((slot, index))
+    kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
+    return kind(f"{op}: {error}")
+
+
 KINDS = {
     "b": "bool",
     "i": "integers",

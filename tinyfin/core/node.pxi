@@ -153,10 +153,12 @@ cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) exc
         if node.at == NULL:
             raise MemoryError(f"{op.name}: no memory for attributes")
         memcpy(node.at, at, sizeof(tf_attrs))
-    if node.kept >> 31:
+    if node.kept >> (32 - op.nout):
         saved = list(node.saved)
         n = len(saved) - op.nout
         for k in range(op.nout):
+            if not node.kept << k >> 31:
+                continue
             t = first if k == 0 else <Tensor>rest[k - 1]
             saved[n + k] = twin_of(t)
             node.versions[n + k] = (<Tensor>t).storage.version

@@ -25,12 +25,12 @@ cdef class Rule:
 
 
 cdef uint32_t named_by(rule):
-    """Bits of the inputs that a rule's parameters name; bit 31 for results."""
+    """Bits of what a rule's parameters name: inputs from 0 upwards, results from 31 downwards."""
     cdef uint32_t bits = 0
     if rule is not None:
         for code, number in rule.parts():
             if code == 1:
-                bits |= <uint32_t>1 << 31
+                bits |= <uint32_t>1 << 31 >> <int>number
             elif code == 2:
                 bits |= <uint32_t>1 << <int>number
     return bits

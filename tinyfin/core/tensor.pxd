@@ -36,7 +36,7 @@ cdef class Node:
     cdef public object backward, hooks
     cdef public list watchers     # (output number, function) called with that output's gradient
     cdef bint freed
-    cdef uint32_t kept             # which inputs are saved; bit 31: results
+    cdef uint32_t kept             # which inputs are saved, from bit 0 on, and results, from bit 31 down
     cdef int64_t first_shape[8]
     cdef uint8_t first_ndim, first_dtype
     cdef int nout
@@ -59,7 +59,7 @@ cdef class Op:
     cdef readonly object row, formula, vjp_all, jvp, batch
     cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates
     cdef readonly tuple save_inputs, names
-    cdef uint32_t saves_for[16]    # bits of the inputs that each input's rule names; bit 31: results
+    cdef uint32_t saves_for[16]    # what each input's rule names, as bits of Node.kept
     cdef bint save_any, save_y, saves_shapes
     cdef readonly Op plain         # of an in-place twin: the op it is the twin of
     cdef tuple decode(self, const tf_attrs *at)

@@ -39,7 +39,11 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], N
     temporary = os.path.join(folder, f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as f:
+        try:
+            fd = os.open(temporary, flags, 0o666)
+        except OSError as e:  # in the user's words, not those of the hidden file
+            raise type(e)(e.errno, e.strerror, path) from None
+        with os.fdopen(fd, "wb") as f:
             write(f)
             f.flush()
             _to_disk(f.fileno())

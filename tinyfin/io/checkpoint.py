@@ -12,7 +12,7 @@ import os
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
-from tinyfin.io.raw import dtype_named, map_file
+from tinyfin.io.raw import dtype_named, read_file
 from tinyfin.io.safetensors import SafetensorError, Writer, read_header, read_tensor
 
 TYPE_CHECKING = False
@@ -366,7 +366,7 @@ def _open(path: Path) -> tuple[Any, Any, dict[str, Any]]:
     """Buffer, header and state of a checkpoint that has passed every test."""
     import json
 
-    buffer = map_file(path)
+    buffer = read_file(path)
     _check_kind(path, buffer)
     try:
         header = read_header(buffer)

@@ -8,7 +8,7 @@ import os
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
-from tinyfin.io.raw import BufferFile, map_file
+from tinyfin.io.raw import BufferFile, map_file, read_file
 
 # The instructions that a pickle without a protocol mark can begin with.
 _TEXT_PICKLES = (
@@ -99,13 +99,14 @@ def load(
     """Reads a file of tensors, whatever its name: PyTorch's (zip or older), safetensors, .npz or
     .npy.
 
-    Nothing in the file is executed. On the CPU the tensors' memory is the mapped file itself:
-    elements are read when they are used, and what is written into a tensor stays in this process.
+    Nothing in the file is executed.
 
     Args:
         map_location: where the tensors go; the default device if None.
         weights_only: accepted; always true here.
-        mmap: accepted; files given by name are always mapped.
+        mmap: True maps the file in place of reading it: elements come when they are used, and
+            what is written into a tensor stays in this process. The file must not change or be
+            cut while its tensors live.
 
     Raises:
         pickle.UnpicklingError: a PyTorch file is damaged, or asks for more than plain data.
@@ -125,7 +126,7 @@ def load(
             "load: weights_only=False would run code out of the file, which tinyfin never does"
         )
     if isinstance(f, (str, os.PathLike)):
-        buffer, name = map_file(f), os.fspath(f)
+        buffer, name = (map_file if mmap else read_file)(f), os.fspath(f)
     else:
         _check_file("load", f, "read")
         buffer, name = bytearray(f.read()), "the file"

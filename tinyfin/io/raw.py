@@ -105,9 +105,27 @@ def strided(flat: Tensor, size: Sequence[int], stride: Sequence[int], offset: in
     return view.expand(tuple(size))
 
 
+def read_file(path: Any) -> bytearray:
+    """The content of a file in memory of its own.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as f:
+    ...     _ = f.write(b"abc"), f.flush()
+    ...     read_file(f.name)
+    bytearray(b'abc')
+    """
+    with open(path, "rb", buffering=0) as f:
+        content = bytearray(f.seek(0, 2))
+        f.seek(0)
+        view, have = memoryview(content), 0
+        while have < len(content) and (n := f.readinto(view[have:])):
+            have += n
+    return content[:have] if have < len(content) else content
+
+
 def map_file(path: Any) -> Any:
     """The content of a file as a writable buffer: pages come when read, and writes to them never
-    reach the file.
+    reach the file. Who cuts the file short meanwhile ends the process that reads on.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as f:

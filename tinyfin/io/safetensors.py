@@ -11,7 +11,15 @@ import math
 
 import tinyfin
 from tinyfin.io.atomic import write_atomically
-from tinyfin.io.raw import dtype_name, dtype_named, map_file, place, tensor_bytes, tensor_from
+from tinyfin.io.raw import (
+    dtype_name,
+    dtype_named,
+    map_file,
+    place,
+    read_file,
+    tensor_bytes,
+    tensor_from,
+)
 from tinyfin.io.shown import shown
 
 TYPE_CHECKING = False
@@ -309,14 +317,14 @@ def save_file(
     write_atomically(filename, Writer(tensors, metadata).write)
 
 
-def load_file(filename: Path, device: Any = None) -> dict[str, Tensor]:
+def load_file(filename: Path, device: Any = None, *, mmap: bool = False) -> dict[str, Tensor]:
     """Reads the tensors of a safetensors file.
-
-    On the CPU their memory is the mapped file: nothing is copied until an element is read, and
-    what is written into a tensor stays in this process.
 
     Args:
         device: where the tensors go; the default device if None.
+        mmap: map the file in place of reading it: elements come when they are used, and what is
+            written into a tensor stays in this process. The file must not change or be cut while
+            its tensors live.
 
     Raises:
         SafetensorError: the file breaks a rule of the format.
@@ -327,7 +335,7 @@ def load_file(filename: Path, device: Any = None) -> dict[str, Tensor]:
     ...     load_file(folder + "/a.safetensors")["b"].tolist()
     [1, 2]
     """
-    buffer = map_file(filename)
+    buffer = (map_file if mmap else read_file)(filename)
     return _load_all(buffer, _header_of(buffer, filename), device)
 
 
@@ -374,6 +382,8 @@ def load_buffer(buffer: Any, device: Any = None) -> dict[str, Tensor]:
 class safe_open:
     """A safetensors file from which single tensors are taken by name; usable in a `with` statement.
 
+    The file is mapped while it is open and must not be cut short; the tensors own copies.
+
     >>> import tempfile, tinyfin
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = folder + "/x.safetensors"
@@ -415,4 +425,4 @@ class safe_open:
             raise KeyError(
                 f"no tensor {name!r} in the file; it has {', '.join(self.keys()) or 'none'}"
             )
-        return place(read_tensor(self._buffer, self._header, name), self._device)
+        return place(read_tensor(self._buffer, self._header, name).clone(), self._device)

@@ -63,7 +63,7 @@ binary(
     symbol="/",
     result="float",
     d=None,
-    vjp=(lambda g, b: g / b, lambda g, y, b: -g * (y / b)),
+    vjp=(lambda g, b: g / b, lambda g, a, b: -g * (a / b / b)),  # results may be written over
     jvp=lambda y, b, a_t, b_t: F.add_tangents(
         None if a_t is None else a_t / b, None if b_t is None else -b_t * (y / b)
     ),
@@ -539,7 +539,7 @@ unary(
 unary(
     "erfinv",
     "erfinv(x)",
-    d=lambda y: F.exp(y * y) / TWO_OVER_SQRT_PI,
+    d=lambda x: F.exp(F.square(F.erfinv(x))) / TWO_OVER_SQRT_PI,
     dtypes="fh",
     domain=(-0.9, 0.9),
     doc="Inverse of the error function.",

@@ -100,7 +100,8 @@ def repeat_formula(x, repeats):
             x = F.expand(F.reshape(x, (outer, 1, size, inner)), (outer, r, size, inner))
             x = F.reshape(x, (*before, r * size, *after))
     sizes = tuple(r if s == 1 else r * s for s, r in zip(whole.shape, repeats))
-    return x if x.shape == sizes and x is not whole else F.contiguous_copy(F.expand(x, sizes))
+    fresh = x.shape == sizes and x is not whole and 0 not in sizes  # an empty reshape is a view
+    return x if fresh else F.contiguous_copy(F.expand(x, sizes))
 
 
 def tile_formula(x, dims):
@@ -137,6 +138,7 @@ def roll_formula(x, shifts, dims):
         return F.reshape(roll_formula(F.reshape(x, (-1,)), shifts, (0,)), tuple(x.shape))
     if len(shifts) != len(dims):
         raise RuntimeError(f"roll: {len(shifts)} shifts for {len(dims)} dims, expected as many")
+    moved = False
     for shift, dim in zip(shifts, dims):
         if not -x.ndim <= dim < x.ndim:
             raise IndexError(
@@ -146,7 +148,8 @@ def roll_formula(x, shifts, dims):
         cut = -shift % size if size else 0
         if cut:
             x = F.cat([F.narrow(x, dim, cut, size - cut), F.narrow(x, dim, 0, cut)], dim)
-    return x
+            moved = True
+    return x if moved else F.contiguous_copy(x)
 
 
 composite(

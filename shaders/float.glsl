@@ -1,0 +1,70 @@
+/* What the names in the rows' expressions mean for float; the texts are those of the CPU's loops. */
+float tf_trunc(float x) {
+  uint u = UB(x), a = u & 0x7fffffffu;
+  float c = FB(a < 0x4b000000u ? u : 0u);
+  uint t = UB(float(int(c))) | (u & 0x80000000u);
+  return FB(a < 0x4b000000u ? t : u);
+}
+float tf_floor(float x) {
+  precise float t = tf_trunc(x), d = t - 1.0f;
+  return t > x ? d : t;
+}
+float tf_round(float x) {
+  uint u = UB(x), a = u & 0x7fffffffu;
+  precise float up = FB(a) + 8388608.0f, r = up - 8388608.0f;
+  return FB(a < 0x4b000000u ? UB(r) | (u & 0x80000000u) : u);
+}
+float tf_neg(float x) { return FB(UB(x) ^ 0x80000000u); }
+float tf_ceil(float x) { return tf_neg(tf_floor(tf_neg(x))); }
+float tf_abs(float x) { return FB(UB(x) & 0x7fffffffu); }
+float tf_copysign(float x, float s) { return FB((UB(x) & 0x7fffffffu) | (UB(s) & 0x80000000u)); }
+bool tf_isnan(float x) { return (UB(x) & 0x7fffffffu) > 0x7f800000u; }
+bool tf_isinf(float x) { return (UB(x) & 0x7fffffffu) == 0x7f800000u; }
+bool tf_signbit(float x) { return UB(x) >> 31 != 0u; }
+int tf_key(float x) { int i = int(UB(x)); return i ^ ((i >> 31) & 0x7fffffff); }
+float tf_max(float a, float b) {
+  uint m = tf_key(a) > tf_key(b) ? UB(a) : UB(b);
+  m = tf_isnan(b) ? UB(b) : m;
+  return FB(tf_isnan(a) ? UB(a) : m);
+}
+float tf_min(float a, float b) {
+  uint m = tf_key(a) < tf_key(b) ? UB(a) : UB(b);
+  m = tf_isnan(b) ? UB(b) : m;
+  return FB(tf_isnan(a) ? UB(a) : m);
+}
+float tf_wrap_add(float a, float b) { precise float r = a + b; return r; }
+float tf_wrap_sub(float a, float b) { precise float r = a - b; return r; }
+float tf_wrap_mul(float a, float b) { precise float r = a * b; return r; }
+float tf_truncdiv(float a, float b) { return tf_trunc(vm_div(a, b)); }
+/* The exact remainder of whole multiples, bit by bit, as C's fmodf. */
+float tf_fmod(float a, float b) {
+  uint x = UB(a) & 0x7fffffffu, y = UB(b) & 0x7fffffffu, sign = UB(a) & 0x80000000u;
+  if (x > 0x7f800000u || y > 0x7f800000u || x == 0x7f800000u || y == 0u) return FB(0x7fc00000u);
+  if (x < y) return a;
+  int ex = int(x >> 23), ey = int(y >> 23);
+  uint mx = x & 0x7fffffu, my = y & 0x7fffffu;
+  if (ex == 0) { ex = 1; while ((mx & 0x800000u) == 0u && mx != 0u) { mx <<= 1; ex--; } } else mx |= 0x800000u;
+  if (ey == 0) { ey = 1; while ((my & 0x800000u) == 0u) { my <<= 1; ey--; } } else my |= 0x800000u;
+  for (; ex > ey; ex--) {
+    if (mx >= my) mx -= my;
+    mx <<= 1;
+  }
+  if (mx >= my) mx -= my;
+  if (mx == 0u) return FB(sign);
+  while ((mx & 0x800000u) == 0u) { mx <<= 1; ex--; }
+  uint r = ex > 0 ? (mx & 0x7fffffu) | uint(ex) << 23 : mx >> uint(1 - ex);
+  return FB(r | sign);
+}
+float tf_mod(float a, float b) {
+  precise float m = tf_fmod(a, b);
+  if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) m = m + b;
+  return m;
+}
+float tf_floordiv(float a, float b) {
+  if ((UB(b) & 0x7fffffffu) == 0u) return vm_div(a, b);
+  precise float m = tf_fmod(a, b), n = a - m, d = vm_div(n, b);
+  if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) d = d - 1.0f;
+  if ((UB(d) & 0x7fffffffu) == 0u) return FB((UB(a) ^ UB(b)) & 0x80000000u);
+  precise float r = tf_floor(d), rest = d - r, up = r + 1.0f;
+  return rest > 0.5f ? up : r;
+}

@@ -1,0 +1,95 @@
+"""Blocks of device memory, with slabs that are only numbers."""
+
+import gc
+
+import pytest
+
+from tinyfin.backends.gpu.pool import Pool, Slab, to_device, to_host
+
+
+class Memory:
+    """A driver with so many bytes."""
+
+    def __init__(self, room=1 << 30):
+        self.room, self.next, self.made, self.freed = room, 1 << 20, [], []
+
+    def new(self, nbytes):
+        if nbytes > self.room:
+            raise MemoryError
+        self.room -= nbytes
+        self.made.append(nbytes)
+        self.next += 1 << 32
+        return Slab(len(self.made), self.next, 0, nbytes)
+
+    def free(self, slab):
+        self.room += slab.nbytes
+        self.freed.append(slab.nbytes)
+
+    def pool(self, largest=1 << 30):
+        return Pool(self.new, self.free, "test", largest)
+
+
+def test_blocks_do_not_overlap():
+    pool = Memory().pool()
+    blocks = [pool.allocate(n) for n in (0, 1, 511, 512, 513, 100_000, 1 << 20)]
+    spans = sorted((b.block, b.block + max(b.nbytes, 1)) for b in blocks)
+    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))
+    assert all(b.block % 512 == 0 and b.room >= b.nbytes for b in blocks)
+
+
+def test_a_freed_block_is_given_out_again():
+    memory = Memory()
+    pool = memory.pool()
+    block = pool.allocate(1000)
+    where = block.block
+    del block
+    assert pool.allocate(900).block == where and pool.reused == 1
+    assert memory.made == [64 << 20]
+
+
+def test_large_blocks_have_slabs_of_their_own():
+    memory = Memory()
+    pool = memory.pool()
+    kept = [pool.allocate(100 << 20), pool.allocate(10)]
+    assert memory.made == [100 << 20, 64 << 20] and pool.stats()["held"] == 164 << 20
+    kept.clear()
+    gc.collect()
+    assert pool.release() == 2 and pool.stats()["held"] == 0 and len(memory.freed) == 2
+
+
+def test_what_is_unused_goes_back_when_the_device_is_full():
+    memory = Memory(140 << 20)
+    pool = memory.pool()
+    small = pool.allocate(100)
+    large = pool.allocate(70 << 20)
+    del large
+    kept = pool.allocate(66 << 20)
+    assert memory.freed == [70 << 20] and memory.made == [64 << 20, 70 << 20, 66 << 20]
+    with pytest.raises(
+        MemoryError, match=r"no more; living tensors hold \d+ bytes, the pool keeps"
+    ):
+        pool.allocate(100 << 20)
+    assert small.nbytes == 100 and kept.nbytes == 66 << 20
+
+
+def test_limits():
+    pool = Memory().pool(1 << 20)
+    with pytest.raises(MemoryError, match="gives at most 1048576 in one piece"):
+        pool.allocate(2 << 20)
+    pool.limit = 4096
+    kept = pool.allocate(4000)
+    with pytest.raises(MemoryError, match="4096 of the limit 4096 are in use"):
+        pool.allocate(1)
+    assert kept.room == 4096 and pool.stats()["peak"] == 4096
+
+
+def test_mapped_memory():
+    target = bytearray(8)
+    import numpy as np
+
+    address = np.frombuffer(target, np.uint8).__array_interface__["data"][0]
+    to_device(address, b"abcdefgh")
+    out = bytearray(3)
+    to_host(out, address + 2)
+    assert target == b"abcdefgh" and out == b"cde"
+    to_device(address, b"")

@@ -1,0 +1,110 @@
+"""The Vulkan backend: choosing a device, moving tensors, memory, waiting."""
+
+import numpy as np
+import pytest
+from backends.isolated import run
+
+import tinyfin as tf
+from tinyfin.backends.base import REGISTRY
+
+VULKAN = REGISTRY["vulkan"]
+
+
+def test_it_is_there():
+    assert tf.backend_list()["vulkan"] is None
+    assert "vulkan:0" in VULKAN.missing(99)
+
+
+@pytest.mark.parametrize(
+    "name", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64"]
+)
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (3, 5)])
+def test_round_trip(name, shape):
+    size = int(np.prod(shape))
+    x = tf.arange(size).reshape(shape).to(getattr(tf, name))
+    there = x.to("vulkan")
+    assert str(there.device) == "vulkan:0" and there.shape == x.shape and there.dtype is x.dtype
+    assert there.cpu().tolist() == x.tolist() == there.tolist()
+    if shape == (3, 5):
+        assert there.T[1:, ::2].cpu().tolist() == x.T[1:, ::2].tolist()
+
+
+def test_errors_name_the_device():
+    with pytest.raises(RuntimeError, match="there is no device 7; have vulkan:0"):
+        tf.ones(2, device="vulkan:7")
+    with pytest.warns(RuntimeWarning, match="there is no device 7"):
+        assert tf.backend_set("vulkan:7") is False
+    with pytest.raises(RuntimeError, match="different devices"):
+        tf.ones(2, device="vulkan") + tf.ones(2)
+    with pytest.raises(MemoryError, match="bytes were asked for"):
+        tf.empty(1 << 40, dtype=tf.uint8, device="vulkan")
+    assert tf.ones(2, device="vulkan").tolist() == [1.0, 1.0]
+
+
+def test_as_the_default():
+    code = """
+import tinyfin as tf
+assert tf.backend_set("vulkan") and str(tf.default_device()) == "vulkan:0"
+x = tf.rand(3)
+print(x.device, tf.backend_name())
+tf.synchronize()
+assert tf.backend_set("cpu") and str(x.device) == "vulkan:0"
+"""
+    assert run(code)[0] == ["vulkan:0 vulkan"]
+    assert run("import tinyfin as tf; print(tf.backend_name())", TINYFIN_BACKEND="vulkan:0")[0] == [
+        "vulkan:0"
+    ]
+
+
+def test_importing_loads_nothing():
+    code = "import sys, tinyfin; print('vulkan' in sys.modules, 'tinyfin.backends.vulkan.device' in sys.modules)"
+    assert run(code)[0] == ["False False"]
+
+
+def test_without_a_driver():
+    """No driver: False, a reason with a remedy, and everything else works."""
+    code = """
+import warnings, tinyfin as tf
+warnings.simplefilter("ignore")
+print(tf.backend_set("vulkan"), tf.backend_name(), tf.ones(2).tolist())
+print(tf.backend_list()["vulkan"])
+"""
+    lines, _ = run(code, VK_ICD_FILENAMES="/nowhere.json", VK_DRIVER_FILES="/nowhere.json")
+    assert lines[0] == "False cpu [1.0, 1.0]" and "mesa-vulkan-drivers" in lines[1]
+
+
+def test_without_the_package():
+    code = """
+import sys, warnings
+sys.modules["vulkan"] = None
+import tinyfin as tf
+print(tf.backend_list()["vulkan"])
+"""
+    assert "pip install 'tinyfin[vulkan]'" in run(code)[0][0]
+
+
+def test_through_staging(monkeypatch):
+    """The way of devices whose memory the host does not see, in pieces smaller than the tensor."""
+    import tinyfin.backends.vulkan.backend as module
+    from tinyfin.backends.gpu.pool import Slab
+
+    device = VULKAN.opened_device(0)
+    monkeypatch.setattr(module, "STAGING", 4096)
+    monkeypatch.setattr(device, "stage", None)
+    real = device.opened.slab(1 << 20, device.kind, True)
+    hidden = Slab(real.buffer, real.address, 0, real.nbytes, real.owner)
+    pool = module.Pool(lambda n: hidden, lambda s: None, "hidden", 1 << 20)
+    block = pool.allocate(100_000)
+    data = np.random.default_rng(1).integers(0, 256, 100_000, np.uint8).tobytes()
+    assert block.host == 0
+    device.write(block, memoryview(data))
+    assert bytes(device.read(block, len(data))) == data
+
+
+def test_memory_is_reused():
+    device = VULKAN.opened_device(0)
+    x = tf.ones(1000, device="vulkan")
+    live = device.pool.stats()["live"]
+    for _ in range(500):
+        x = x + 1
+    assert device.pool.stats()["live"] == live and x.cpu()[0].item() == 501.0

@@ -1,0 +1,172 @@
+"""Elementwise rows and copies on a Vulkan device: the CPU's bits, in every dtype and layout."""
+
+import warnings
+
+import numpy as np
+import pytest
+import samples
+
+import tinyfin as tf
+from tinyfin.ops import table
+
+SUBJECTS = samples.subjects()
+ROWS = [n for n, r in table.TABLE.items() if r.family in ("elementwise", "copy") and n in SUBJECTS]
+WIDE = ("float64", "int64")
+"""Dtypes without shaders yet: they run on the CPU."""
+
+
+def results(name, sample, dtype, device, relay=lambda t: t):
+    """Host copies of the results of a call on a device."""
+    args, kwargs = samples.mapped(sample, lambda a: relay(samples.tensor(a, dtype).to(device)))
+    return [t.cpu() for t in samples.flat(SUBJECTS[name](*args, **kwargs))]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_bits(name):
+    """Float32 and one integer type over all samples; pipelines are what takes time."""
+    for dtype in ("float32", "int32"):
+        if dtype not in samples.dtypes_of(name):
+            continue
+        for sample in samples.samples_of(name):
+            want = results(name, sample, dtype, "cpu")
+            got = results(name, sample, dtype, "vulkan")
+            for a, b in zip(want, got):
+                assert samples.bits(a) == samples.bits(b), f"{name}{sample} {dtype}"
+
+
+@pytest.mark.parametrize("name", ["add", "where", "floor_divide", "pow", "exp", "eq", "clamp_min"])
+def test_dtypes(name):
+    dtypes = [d for d in samples.dtypes_of(name) if d not in WIDE]
+    for dtype in dtypes:
+        for sample in samples.samples_of(name):
+            want = results(name, sample, dtype, "cpu")
+            for a, b in zip(want, results(name, sample, dtype, "vulkan")):
+                assert samples.bits(a) == samples.bits(b), f"{name}{sample} {dtype}"
+
+
+def exchanged(t):
+    """First and last axis exchanged in memory."""
+    return t.transpose(0, -1).contiguous().transpose(0, -1) if t.ndim else t
+
+
+def backwards(t):
+    """Negative strides on every axis."""
+    axes = tuple(range(t.ndim))
+    return t.flip(axes).contiguous().flip(axes) if t.ndim else t
+
+
+def inside(t):
+    """Every second element of a larger tensor, behind others."""
+    wide = t.unsqueeze(-1).expand(*t.shape, 2).contiguous()
+    return wide[..., 1]
+
+
+@pytest.mark.parametrize("change", [exchanged, backwards, inside])
+def test_layouts(change):
+    def moved(t):
+        assert str(t.device) in ("vulkan:0", "cpu")
+        out = change(t)
+        assert out.device == t.device
+        return out
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("sub", "mul", "where"):
+            for sample in samples.samples_of(name):
+                want = results(name, sample, "float32", "cpu", moved)
+                for a, b in zip(want, results(name, sample, "float32", "vulkan", moved)):
+                    assert samples.bits(a) == samples.bits(b), f"{name}{sample}"
+
+
+CASTS = [d for d in samples.ALL if d not in WIDE]
+
+
+@pytest.mark.parametrize("source", CASTS)
+def test_casts(source):
+    values = np.array([0, 1, -1, 2.5, -2.5, 127, 128, 255, 256, -129, 65504, 70000, 1e9, -3e9, 5e9])
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-8, 0.5, 1.5, 3e38])
+    x = samples.tensor(np.concatenate([values, special]), "float64").to(getattr(tf, source))
+    there = x.to("vulkan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for target in CASTS:
+            dtype = getattr(tf, target)
+            assert samples.bits(there.to(dtype).cpu()) == samples.bits(x.to(dtype)), target
+
+
+@pytest.mark.parametrize("dtype", [d for d in samples.ALL])
+def test_copies_move_bits(dtype):
+    x = samples.tensor(np.arange(-60, 60).reshape(2, 3, 4, 5) % 7, dtype)
+    there = x.to("vulkan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for view in (
+            lambda t: t.permute(3, 1, 0, 2),
+            lambda t: t.flip(1, 3)[:, ::2],
+            lambda t: t[1].expand(2, 3, 4, 5).transpose(0, 3),
+        ):
+            assert samples.bits(view(there).contiguous().cpu()) == samples.bits(view(x))
+
+
+def test_many_axes():
+    """More axes than one dispatch walks."""
+    x = tf.rand(2, 3, 2, 3, 2, 3, 2, 2)
+    order = (7, 5, 3, 1, 0, 2, 4, 6)
+    y = tf.rand(2, 1, 2, 3, 1, 3, 2, 1)
+    want = x.permute(order) * y.expand(x.shape).permute(order)
+    got = x.to("vulkan").permute(order) * y.to("vulkan").expand(x.shape).permute(order)
+    assert samples.bits(got.cpu()) == samples.bits(want)
+
+
+def test_numbers_and_writes():
+    x = tf.arange(12.0).reshape(3, 4)
+    there = x.to("vulkan")
+    assert ((there + 2.5) * 3 - True).cpu().tolist() == ((x + 2.5) * 3 - True).tolist()
+    there[:, 1].mul_(10).add_(0.5)
+    there[2] = 7
+    x[:, 1].mul_(10).add_(0.5)
+    x[2] = 7
+    assert there.cpu().tolist() == x.tolist()
+    assert (tf.arange(5, dtype=tf.int8).to("vulkan") + 120).cpu().tolist() == [
+        120, 121, 122, 123, 124,
+    ]  # fmt: skip
+
+
+def test_order_of_dependent_work():
+    """Each step reads what the one before wrote, over many submissions."""
+    x, y = tf.zeros(1000, device="vulkan"), tf.ones(1000, device="vulkan")
+    for _ in range(300):
+        x = x + y
+        x.mul_(1.0)
+    assert x.cpu().tolist() == [300.0] * 1000
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_what_has_no_shader_falls_back(dtype):
+    x = samples.tensor(np.arange(6.0), dtype)
+    with pytest.warns(RuntimeWarning, match="runs on the cpu") if dtype else None:
+        tf.backends.base.STATE["warned"].clear()
+        assert (x.to("vulkan") + 1).cpu().tolist() == (x + 1).tolist()
+    t = x.to("vulkan")
+    t += 2
+    assert t.cpu().tolist() == (x + 2).tolist()
+
+
+def test_a_training_step():
+    """Rows with and without shaders together: the CPU's losses."""
+    losses = {}
+    for device in ("cpu", "vulkan"):
+        tf.manual_seed(3)
+        net = tf.nn.Sequential(tf.nn.Linear(4, 8), tf.nn.Tanh(), tf.nn.Linear(8, 1)).to(device)
+        opt = tf.optim.SGD(net.parameters(), lr=0.1)
+        x = tf.rand(16, 4).to(device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            losses[device] = []
+            for _ in range(3):
+                opt.zero_grad()
+                loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+                loss.backward()
+                opt.step()
+                losses[device].append(loss.item())
+    assert losses["cpu"] == losses["vulkan"]

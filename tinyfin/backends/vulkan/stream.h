@@ -1,0 +1,157 @@
+/* One queue of one Vulkan device: a ring of command buffers, a timeline, barriers where work depends on work.
+ *
+ * Needs no Vulkan headers: handles are numbers, and the few structures below are laid out as the
+ * specification has them (https://registry.khronos.org/vulkan/specs/latest/html/vkspec.html). All
+ * functions return a VkResult, negative for errors. Callers hold the GIL, which orders them.
+ */
+#ifndef TF_STREAM_H
+#define TF_STREAM_H
+#include <stdint.h>
+#include <string.h>
+
+enum { TF_RING = 8, TF_HAZARDS = 64, TF_FLUSH_AFTER = 64, TF_VK_TIMEOUT = 2 };
+
+typedef struct { uint32_t type; const void *next; uint32_t flags; const void *inherited; } tf_vk_begin_info;
+typedef struct { uint32_t type; const void *next; uint32_t source, target; } tf_vk_barrier;
+typedef struct { uint64_t source, target, size; } tf_vk_copy;
+typedef struct {
+  uint32_t type; const void *next;
+  uint32_t waits; const uint64_t *wait_values;
+  uint32_t signals; const uint64_t *signal_values;
+} tf_vk_timeline_info;
+typedef struct {
+  uint32_t type; const void *next;
+  uint32_t waits; const uint64_t *wait_semaphores; const uint32_t *wait_stages;
+  uint32_t buffers; void *const *command_buffers;
+  uint32_t signals; const uint64_t *signal_semaphores;
+} tf_vk_submit_info;
+typedef struct {
+  uint32_t type; const void *next; uint32_t flags, count;
+  const uint64_t *semaphores; const uint64_t *values;
+} tf_vk_wait_info;
+
+typedef struct { uint64_t low, high; } tf_range; /* device addresses, high not included */
+
+typedef struct {
+  int32_t (*BeginCommandBuffer)(void *, const tf_vk_begin_info *);
+  int32_t (*EndCommandBuffer)(void *);
+  void (*CmdBindPipeline)(void *, int, uint64_t);
+  void (*CmdPushConstants)(void *, uint64_t, uint32_t, uint32_t, uint32_t, const void *);
+  void (*CmdDispatch)(void *, uint32_t, uint32_t, uint32_t);
+  void (*CmdPipelineBarrier)(void *, uint32_t, uint32_t, uint32_t, uint32_t, const tf_vk_barrier *, uint32_t,
+                             const void *, uint32_t, const void *);
+  void (*CmdCopyBuffer)(void *, uint64_t, uint64_t, uint32_t, const tf_vk_copy *);
+  int32_t (*QueueSubmit)(void *, uint32_t, const tf_vk_submit_info *, uint64_t);
+  int32_t (*WaitSemaphores)(void *, const tf_vk_wait_info *, uint64_t);
+  int32_t (*GetSemaphoreCounterValue)(void *, uint64_t, uint64_t *);
+} tf_vk_functions;
+
+typedef struct {
+  tf_vk_functions fn;
+  void *device, *queue;
+  uint64_t semaphore;
+  void *buffers[TF_RING];
+  uint64_t signalled[TF_RING]; /* value of the timeline at which the buffer is free again */
+  uint64_t value;              /* of the last submission */
+  uint64_t pipeline;           /* bound in the open buffer */
+  int64_t timeout;             /* nanoseconds that a wait may take */
+  int current, open, work;     /* work: commands in the open buffer */
+  int32_t lost;                /* the first error; the device is not used after it */
+  int nreads, nwrites;         /* since the last barrier */
+  tf_range reads[TF_HAZARDS], writes[TF_HAZARDS];
+} tf_stream;
+
+enum { STAGES = 0x800 | 0x1000, HOST_STAGE = 0x4000 };           /* compute shader, transfer; host */
+enum { WROTE = 0x40 | 0x1000, USES = 0x20 | 0x40 | 0x800 | 0x1000, HOST_READ = 0x2000 };
+
+static int32_t stream_wait(tf_stream *s, uint64_t value) {
+  tf_vk_wait_info info = {1000207004, 0, 0, 1, &s->semaphore, &value};
+  uint64_t now = 0;
+  int32_t rc = s->lost;
+  if (rc) return rc;
+  rc = s->fn.GetSemaphoreCounterValue(s->device, s->semaphore, &now);
+  if (!rc && now < value) rc = s->fn.WaitSemaphores(s->device, &info, (uint64_t)s->timeout);
+  if (rc) s->lost = rc;
+  return rc;
+}
+
+static int32_t stream_open(tf_stream *s) {
+  tf_vk_begin_info info = {42, 0, 1, 0};
+  int32_t rc = s->lost;
+  if (rc || s->open) return rc;
+  s->current = (s->current + 1) % TF_RING;
+  rc = stream_wait(s, s->signalled[s->current]);
+  if (!rc) rc = s->fn.BeginCommandBuffer(s->buffers[s->current], &info);
+  if (rc) { s->lost = rc; return rc; }
+  s->open = 1;
+  s->work = 0;
+  s->pipeline = 0;
+  return 0;
+}
+
+static int32_t stream_flush(tf_stream *s) {
+  tf_vk_barrier seen = {46, 0, WROTE, HOST_READ};
+  int32_t rc = s->lost;
+  if (rc || !s->open) return rc;
+  void *buffer = s->buffers[s->current];
+  uint64_t value = s->value + 1;
+  tf_vk_timeline_info times = {1000207003, 0, 0, 0, 1, &value};
+  tf_vk_submit_info info = {4, &times, 0, 0, 0, 1, &buffer, 1, &s->semaphore};
+  s->fn.CmdPipelineBarrier(buffer, STAGES, HOST_STAGE, 0, 1, &seen, 0, 0, 0, 0);
+  rc = s->fn.EndCommandBuffer(buffer);
+  if (!rc) rc = s->fn.QueueSubmit(s->queue, 1, &info, 0);
+  s->open = 0;
+  if (rc) { s->lost = rc; return rc; }
+  s->value = s->signalled[s->current] = value;
+  return 0;
+}
+
+static int overlaps(const tf_range *list, int n, tf_range r) {
+  for (int i = 0; i < n; i++)
+    if (list[i].low < r.high && r.low < list[i].high) return 1;
+  return 0;
+}
+
+/* A barrier where the next command reads what was written, or writes what was used, since the last
+   one; barriers order commands of earlier buffers too, so the lists live on over submissions. */
+static void stream_order(tf_stream *s, const tf_range *reads, int nreads, const tf_range *writes, int nwrites) {
+  int clash = s->nreads + nreads > TF_HAZARDS || s->nwrites + nwrites > TF_HAZARDS;
+  for (int i = 0; i < nreads && !clash; i++) clash = overlaps(s->writes, s->nwrites, reads[i]);
+  for (int i = 0; i < nwrites && !clash; i++)
+    clash = overlaps(s->writes, s->nwrites, writes[i]) || overlaps(s->reads, s->nreads, writes[i]);
+  if (clash) {
+    tf_vk_barrier all = {46, 0, WROTE, USES};
+    s->fn.CmdPipelineBarrier(s->buffers[s->current], STAGES, STAGES, 0, 1, &all, 0, 0, 0, 0);
+    s->nreads = s->nwrites = 0;
+  }
+  for (int i = 0; i < nreads; i++) s->reads[s->nreads++] = reads[i];
+  for (int i = 0; i < nwrites; i++) s->writes[s->nwrites++] = writes[i];
+}
+
+static int32_t stream_done(tf_stream *s) { return ++s->work >= TF_FLUSH_AFTER ? stream_flush(s) : 0; }
+
+static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, const void *push, uint32_t bytes,
+                             uint32_t x, uint32_t y, uint32_t z, const tf_range *reads, int nreads,
+                             const tf_range *writes, int nwrites) {
+  int32_t rc = stream_open(s);
+  if (rc) return rc;
+  void *buffer = s->buffers[s->current];
+  stream_order(s, reads, nreads, writes, nwrites);
+  if (s->pipeline != pipeline) {
+    s->fn.CmdBindPipeline(buffer, 1, pipeline);
+    s->pipeline = pipeline;
+  }
+  s->fn.CmdPushConstants(buffer, layout, 0x20, 0, bytes, push);
+  s->fn.CmdDispatch(buffer, x, y, z);
+  return stream_done(s);
+}
+
+static int32_t stream_copy(tf_stream *s, uint64_t source, uint64_t target, tf_vk_copy part, tf_range read,
+                           tf_range write) {
+  int32_t rc = stream_open(s);
+  if (rc) return rc;
+  stream_order(s, &read, 1, &write, 1);
+  s->fn.CmdCopyBuffer(s->buffers[s->current], source, target, 1, &part);
+  return stream_done(s);
+}
+#endif
