@@ -80,6 +80,9 @@ class Writer:
         name = node.func.id
         if name == "T":
             return f"T({args[0]})"
+        if name == "select" and self.floating and not self.truth(node.args[1]):
+            # by bits: drivers make a minimum or maximum of a choice of floats, and lose NaN
+            return f"FB({args[0]} ? UB({args[1]}) : UB({args[2]}))"
         if name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
         prefix = "vm_" if name in VMATH and self.floating else "tf_"
