@@ -15,6 +15,22 @@ sys.path[:] = [p for p in sys.path if pathlib.Path(p or ".").resolve() != ROOT]
 import tinyfin as tf  # noqa: E402
 
 
+def pytest_report_header():
+    """Says where the package under test is, and which of its files are not those of the clone."""
+    home = pathlib.Path(tf.__file__).parent
+    stale = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tinyfin").rglob("*.py"))
+        if not (home / path.relative_to(ROOT / "tinyfin")).exists()
+        or (home / path.relative_to(ROOT / "tinyfin")).read_bytes() != path.read_bytes()
+    ]
+    lines = [f"tinyfin: {home}"]
+    if stale:
+        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
+        lines.append(f"NOT INSTALLED AS IT IS HERE: {', '.join(stale[:3])}{more}; run 'spin build'")
+    return lines
+
+
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu,null", help="backends to run on, separated by commas")
 
