@@ -165,3 +165,19 @@ LAYERS = [
 def test_layers_name_what_came(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+COMPOSED = [
+    (lambda: F.cosine_similarity(tf.ones(3), tf.ones(4)), "cosine_similarity: shapes"),
+    (lambda: F.pairwise_distance(tf.ones(3), tf.ones(4)), "pairwise_distance: shapes"),
+    (lambda: F.normalize(tf.ones(3), dim=4), "normalize: dim 4 is out of range"),
+    (lambda: F.gumbel_softmax(tf.ones(3).long()), "gumbel_softmax: "),
+    (lambda: F.hinge_embedding_loss(tf.ones(3), tf.ones(4)), "hinge_embedding_loss: shapes"),
+    (lambda: F.soft_margin_loss(tf.ones(3), tf.ones(4)), "soft_margin_loss: "),
+]
+
+
+@pytest.mark.parametrize("call, text", COMPOSED)
+def test_composed_functions_speak_of_themselves(call, text):
+    with pytest.raises((RuntimeError, IndexError), match=text):
+        call()

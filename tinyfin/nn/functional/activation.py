@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import composed
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors, wrap
 
@@ -161,6 +162,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - F.tanh(input)
 
 
+@composed
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -195,6 +197,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _apply(F.hardsigmoid, inplace, input)
 
 
+@composed
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above `threshold`, `value` elsewhere.
 
@@ -206,6 +209,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return input.copy_(result) if inplace else result
 
 
+@composed
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x, but zero between -lambd and lambd.
 
@@ -315,6 +319,7 @@ def softmin(
     return F.softmax(-input, _dim("softmin", input, dim), dtype)
 
 
+@composed
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from functools import wraps
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def composed(function: Function) -> Function:
+    """Decorates a function made of operations: their errors speak of the function that was called."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            from tinyfin.core.errors import rename
+            from tinyfin.ops.table import OPS
+
+            rename(error, function.__name__, OPS)
+            raise
+
+    return call  # pyright: ignore[reportReturnType]
 
 
 def check_counts(what: str, least: int = 0, **counts: Any) -> None:

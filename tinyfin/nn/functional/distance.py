@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import composed
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors
 
@@ -28,6 +29,7 @@ def length(x: Tensor, p: float, dim: Any, keepdim: bool = False) -> Tensor:
     return F.where(zero, 0.0, safe.sqrt() if p == 2 else safe ** (1.0 / p))
 
 
+@composed
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along a dimension divided by their length, or by `eps` where they are shorter.
 
@@ -44,6 +46,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     return input / length(input, float(p), dim, True).clamp(min=eps)
 
 
+@composed
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between vectors along a dimension; the inputs broadcast.
 
@@ -63,6 +66,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return product.sum(dim) / (a * b)
 
 
+@composed
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones
+from tinyfin.nn.functional.arguments import composed
 from tinyfin.ops.row import F
 from tinyfin.random import check_probability
 from tinyfin.shaping import need_tensors
@@ -49,6 +50,7 @@ def _channels(
     return input.copy_(result) if inplace else result
 
 
+@composed
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:

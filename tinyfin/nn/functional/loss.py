@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.functional.arguments import composed
 from tinyfin.nn.functional.distance import pairwise_distance
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors
@@ -271,6 +272,7 @@ def kl_div(
     return F.kl_div(input, target, reduction, log_target)
 
 
+@composed
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -302,6 +304,7 @@ def margin_ranking_loss(
     )
 
 
+@composed
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -362,6 +365,7 @@ def cosine_embedding_loss(
     return _reduced("cosine_embedding_loss", near + apart, reduction)
 
 
+@composed
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -409,6 +413,7 @@ def triplet_margin_loss(
     )
 
 
+@composed
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
