@@ -41,3 +41,11 @@ def test_a_missing_backend_is_shown_with_its_reason(capsys, monkeypatch):
     monkeypatch.setattr(tinyfin, "backend_list", lambda: {"cpu": None, "vulkan": "no driver found"})
     main.main(["info"])
     assert "missing: no driver found" in capsys.readouterr().out
+
+
+def test_devices_are_named(capsys):
+    main.main(["info"])
+    text = capsys.readouterr().out
+    assert "vulkan:0  " in text and "(" in text.split("vulkan:0  ")[1]
+    main.main(["info", "--json"])
+    assert json.loads(capsys.readouterr().out)["devices"]["vulkan"]

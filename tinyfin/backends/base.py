@@ -36,6 +36,10 @@ class Backend:
         where it can."""
         return None
 
+    def devices(self) -> list[str]:
+        """What its devices are called, in the order of their numbers; nothing for the host itself."""
+        return []
+
     def kernels(self) -> dict[str, Any]:
         """family -> kernel capsule, or (capsule, variant)."""
         return {}

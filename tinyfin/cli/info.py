@@ -47,6 +47,8 @@ def run(args: Namespace) -> int:
     print("\nbackends")
     for name, why in facts["backends"].items():
         print(f"  {name:{width - 2}}  {'available' if why is None else 'missing: ' + why}")
+        for i, device in enumerate(facts["devices"].get(name, [])):
+            print(f"  {'':{width - 2}}  {name}:{i}  {device}")
     return 0
 
 
@@ -59,8 +61,10 @@ def collect() -> dict[str, Any]:
     """
     import platform
 
+    from tinyfin.backends.base import REGISTRY
     from tinyfin.backends.cpu.threads import available_cores
 
+    backends = tinyfin.backend_list()
     return {
         "version": tinyfin.__version__,
         "python": f"{platform.python_version()} ({sys.executable})",
@@ -71,7 +75,12 @@ def collect() -> dict[str, Any]:
         "threads": tinyfin.get_num_threads(),
         "cores": available_cores(),
         "backend": tinyfin.backend_name(),
-        "backends": tinyfin.backend_list(),
+        "backends": backends,
+        "devices": {
+            name: found
+            for name, why in backends.items()
+            if why is None and (found := REGISTRY[name].devices())
+        },
     }
 
 

@@ -127,7 +127,7 @@ class VulkanBackend(Backend):
     name = device = "vulkan"
 
     def __init__(self) -> None:
-        self.devices: dict[int, Device] = {}
+        self.opened_devices: dict[int, Device] = {}
 
     def missing(self, index: int = 0) -> str | None:
         """Why there is no such device."""
@@ -146,6 +146,12 @@ class VulkanBackend(Backend):
             return f"there is no device {index}; have {names}"
         return None
 
+    def devices(self) -> list[str]:
+        """The devices that can be used, best first."""
+        from tinyfin.backends.vulkan.device import find
+
+        return [f"{p.name} ({p.kind})" for p in find()]
+
     def kernels(self) -> dict[str, Any]:
         """The families that have shaders."""
         from tinyfin.backends.vulkan.elementwise import KERNELS
@@ -156,13 +162,13 @@ class VulkanBackend(Backend):
         """The device of a number, opened when first used."""
         from tinyfin.backends.vulkan.device import Opened, find
 
-        if index not in self.devices:
+        if index not in self.opened_devices:
             from tinyfin.backends.vulkan.record import STREAMS
 
-            self.devices[index] = Device(Opened(find()[index]))
-            STREAMS[index] = self.devices[index].stream
-            check_device(self.devices[index], index)
-        return self.devices[index]
+            self.opened_devices[index] = Device(Opened(find()[index]))
+            STREAMS[index] = self.opened_devices[index].stream
+            check_device(self.opened_devices[index], index)
+        return self.opened_devices[index]
 
     def allocate(self, nbytes: int, index: int) -> Block:
         """A block from the device's pool."""
@@ -170,7 +176,7 @@ class VulkanBackend(Backend):
 
     def device_of(self, block: Block) -> Device:
         """The device whose pool a block is from."""
-        return next(d for d in self.devices.values() if d.pool is block.pool)
+        return next(d for d in self.opened_devices.values() if d.pool is block.pool)
 
     def upload(self, block: Block, data: bytes) -> None:
         """Writes bytes into a block."""
@@ -182,5 +188,5 @@ class VulkanBackend(Backend):
 
     def synchronize(self, index: int) -> None:
         """Waits until the device has done all that was asked of it."""
-        if index in self.devices:
-            self.devices[index].stream.synchronize()
+        if index in self.opened_devices:
+            self.opened_devices[index].stream.synchronize()
