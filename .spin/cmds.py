@@ -63,7 +63,7 @@ def test(sanitize, valgrind, pytest_args):
         python(
             "-m",
             "pytest",
-            # software drivers compile each pipeline through LLVM, which takes hours here
+            # software drivers compile each pipeline through LLVM, which is far too slow here
             *(args or ["tests/core", "tests/ops", "tests/backends", f"--ignore={PIPELINES}"]),
             "-p",
             "no:cacheprovider",
