@@ -49,14 +49,22 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="session")
 def need_device():
-    """Skips a test whose backend is not to be had here, with the reason."""
+    """Skips a test whose backend is not to be had here, with the reason; fails where
+    TINYFIN_TEST_DEVICES says that it must be there, as CI does."""
+    promised = os.environ.get("TINYFIN_TEST_DEVICES", "").split(",")
 
     def check(name):
         reason = tf.backend_list()[name]
         if reason is not None:
-            pytest.skip(f"backend {name}: {reason}")
+            (pytest.fail if name in promised else pytest.skip)(f"backend {name}: {reason}")
 
     return check
+
+
+@pytest.fixture
+def vulkan(need_device):
+    """For tests that need a Vulkan device."""
+    need_device("vulkan")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,7 @@ GROUP is f32, f64 or int; `hash` writes a header with the hash of those rows, `n
 the order of the loops.
 """
 
+import functools
 import pathlib
 import re
 import sys
@@ -43,6 +44,7 @@ def takes(row, dtype):
     return LETTERS.get(dtype, "i") in row.dtypes
 
 
+@functools.cache
 def known(dtype):
     """The functions that expressions of this dtype may call: what the headers define."""
     name = f"loops_{dtype if dtype in ('f32', 'f64') else 'int'}.h"

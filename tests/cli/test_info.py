@@ -43,7 +43,7 @@ def test_a_missing_backend_is_shown_with_its_reason(capsys, monkeypatch):
     assert "missing: no driver found" in capsys.readouterr().out
 
 
-def test_devices_are_named(capsys):
+def test_devices_are_named(capsys, vulkan):
     main.main(["info"])
     text = capsys.readouterr().out
     assert "vulkan:0  " in text and "(" in text.split("vulkan:0  ")[1]

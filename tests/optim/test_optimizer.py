@@ -335,7 +335,7 @@ def test_loading_what_does_not_fit():
     adam = tf.optim.Adam([parameter()], lr=0.1)
     adam.param_groups[0]["params"][0].sum().backward()
     adam.step()
-    with pytest.raises(ValueError, match="holds 'exp_avg', which a SGD does not keep"):
+    with pytest.raises(ValueError, match="holds 'exp_avg', which SGD does not keep"):
         opt.load_state_dict(adam.state_dict())
     assert not opt.state and opt.param_groups[0]["lr"] == 0.1
 

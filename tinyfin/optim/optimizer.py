@@ -267,11 +267,6 @@ class Optimizer:
         needed = self._needed(group)
         _check_mapping(what, "it", entries, needed if entries else ())
         for key, v in entries.items():
-            if key not in self._averages and key in _averages_of_all():
-                raise ValueError(
-                    f"{what}: it holds '{key}', which a {type(self).__name__} does not keep; the "
-                    "state is that of another optimizer"
-                )
             if key in self._numbers:
                 _check_count(what, key, v)
             elif key in self._averages and (v is not None or key in needed):
@@ -282,6 +277,11 @@ class Optimizer:
                         f"{what}: '{key}' has shape {tuple(v.shape)}, the parameter has "
                         f"{tuple(p.shape)}"
                     )
+            elif key not in self._averages and key in _averages_of_all():
+                raise ValueError(
+                    f"{what}: it holds '{key}', which {type(self).__name__} does not keep; the "
+                    "state is that of another optimizer"
+                )
         return {k: int(v) if k in self._numbers else _fitted(p, k, v) for k, v in entries.items()}
 
     def __getstate__(self) -> dict[str, Any]:

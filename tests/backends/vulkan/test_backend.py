@@ -8,13 +8,16 @@ import tinyfin as tf
 from tinyfin.backends.base import REGISTRY
 
 VULKAN = REGISTRY["vulkan"]
+needs_device = pytest.mark.usefixtures("vulkan")
 
 
+@needs_device
 def test_it_is_there():
     assert tf.backend_list()["vulkan"] is None
     assert "vulkan:0" in VULKAN.missing(99)
 
 
+@needs_device
 @pytest.mark.parametrize(
     "name", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64"]
 )
@@ -29,6 +32,7 @@ def test_round_trip(name, shape):
         assert there.T[1:, ::2].cpu().tolist() == x.T[1:, ::2].tolist()
 
 
+@needs_device
 def test_errors_name_the_device():
     with pytest.raises(RuntimeError, match="there is no device 7; have vulkan:0"):
         tf.ones(2, device="vulkan:7")
@@ -41,6 +45,7 @@ def test_errors_name_the_device():
     assert tf.ones(2, device="vulkan").tolist() == [1.0, 1.0]
 
 
+@needs_device
 def test_as_the_default():
     code = """
 import tinyfin as tf
@@ -83,6 +88,7 @@ print(tf.backend_list()["vulkan"])
     assert "pip install 'tinyfin[vulkan]'" in run(code)[0][0]
 
 
+@needs_device
 def test_through_staging(monkeypatch):
     """The way of devices whose memory the host does not see, in pieces smaller than the tensor."""
     import tinyfin.backends.vulkan.backend as module
@@ -101,6 +107,7 @@ def test_through_staging(monkeypatch):
     assert bytes(device.read(block, len(data))) == data
 
 
+@needs_device
 def test_memory_is_reused():
     device = VULKAN.opened_device(0)
     x = tf.ones(1000, device="vulkan")

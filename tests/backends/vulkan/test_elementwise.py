@@ -9,6 +9,7 @@ import samples
 import tinyfin as tf
 from tinyfin.ops import table
 
+pytestmark = pytest.mark.usefixtures("vulkan")
 SUBJECTS = samples.subjects()
 ROWS = [n for n, r in table.TABLE.items() if r.family in ("elementwise", "copy") and n in SUBJECTS]
 WIDE = ("float64", "int64")
@@ -94,7 +95,7 @@ def test_casts(source):
             assert samples.bits(there.to(dtype).cpu()) == samples.bits(x.to(dtype)), target
 
 
-@pytest.mark.parametrize("dtype", [d for d in samples.ALL])
+@pytest.mark.parametrize("dtype", samples.ALL)
 def test_copies_move_bits(dtype):
     x = samples.tensor(np.arange(-60, 60).reshape(2, 3, 4, 5) % 7, dtype)
     there = x.to("vulkan")
@@ -116,6 +117,41 @@ def test_many_axes():
     want = x.permute(order) * y.expand(x.shape).permute(order)
     got = x.to("vulkan").permute(order) * y.to("vulkan").expand(x.shape).permute(order)
     assert samples.bits(got.cpu()) == samples.bits(want)
+
+
+@pytest.mark.parametrize("sizes, falls", [((5, 5), False), ((33, 33), True)])
+def test_many_dispatches(sizes, falls):
+    """Axes that one dispatch cannot walk become several; thousands of them fall back, writes too."""
+    x = tf.rand(sizes[0], 3, sizes[1], 3, 3, 3, 3, 3)
+    there = x.to("vulkan")
+    every = (slice(None), slice(None, None, 2)) * 4
+    tf.backends.base.STATE["warned"].clear()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        product = there[every] * 3
+        there[every].add_(1)
+    assert ["mul runs on the cpu" in str(w.message) for w in seen] == [True, False][: 2 * falls]
+    assert samples.bits(product.cpu()) == samples.bits(x[every] * 3)
+    x[every].add_(1)
+    assert samples.bits(there.cpu()) == samples.bits(x)
+
+
+def test_integer_division_by_zero():
+    """The CPU raises; a device would have to be waited for."""
+    x = tf.tensor([7, -7, 0], dtype=tf.int32, device="vulkan")
+    assert (x // 0).cpu().tolist() == [0, 0, 0] and (x % 0).cpu().tolist() == [0, 0, 0]
+
+
+def test_deterministic_mode_refuses_until_subnormals_are_flushed():
+    x = tf.ones(3, device="vulkan")
+    with tf.deterministic(), pytest.raises(RuntimeError, match="refused in deterministic mode"):
+        x + 1
+    assert (x + 1).cpu().tolist() == [2.0] * 3
+
+
+def test_large_numbers_are_rounded_once():
+    number = (1 << 60) + (1 << 36) + 1
+    assert (tf.zeros(1, device="vulkan") + number).item() == (tf.zeros(1) + number).item()
 
 
 def test_numbers_and_writes():
@@ -144,8 +180,8 @@ def test_order_of_dependent_work():
 @pytest.mark.parametrize("dtype", WIDE)
 def test_what_has_no_shader_falls_back(dtype):
     x = samples.tensor(np.arange(6.0), dtype)
-    with pytest.warns(RuntimeWarning, match="runs on the cpu") if dtype else None:
-        tf.backends.base.STATE["warned"].clear()
+    tf.backends.base.STATE["warned"].clear()
+    with pytest.warns(RuntimeWarning, match="add runs on the cpu"):
         assert (x.to("vulkan") + 1).cpu().tolist() == (x + 1).tolist()
     t = x.to("vulkan")
     t += 2

@@ -125,6 +125,8 @@ class VulkanBackend(Backend):
     """Kernels in GLSL, one source for all drivers; what has no kernel yet runs on the CPU and says so."""
 
     name = device = "vulkan"
+    inexact = ("elementwise",)
+    """Subnormal numbers: some drivers keep them and some flush them, deterministic mode always does."""
 
     def __init__(self) -> None:
         self.opened_devices: dict[int, Device] = {}

@@ -14,7 +14,7 @@ cdef enum:
     SCALAR = 16                      # added to a dtype: the operand is a number
     INNER = 4                        # axes that one dispatch walks
     GROUP = 256                      # invocations of a work group
-    LAUNCHES = 4096                  # most dispatches of one call
+    DISPATCHES = 4096                # of one call, at most; what would take more falls back
 
 cdef int POSITIVE = [r.name for r in TABLE.values() if r.expr is not None].index("positive")
 
@@ -60,12 +60,12 @@ cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
         i = <int64_t>d if -9e18 < d < 9e18 else 0
     elif v.dtype == TF_I64:
         i = (<const int64_t *>v.data)[0]
-        d = <double>i
+        d = i != 0
     else:
         i = v.data[0] != 0
         d = <double>i
     if is_float(compute):
-        f = <float>d
+        f = <float>i if v.dtype == TF_I64 else <float>d     # rounded once
         memcpy(&u, &f, 4)
         return u
     if compute == TF_BOOL:
@@ -79,7 +79,7 @@ cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
     return <uint32_t>i
 
 
-cdef int set_operand(Call *c, int k, const tf_view *v, const tf_view *out) noexcept nogil:
+cdef void set_operand(Call *c, int k, const tf_view *v, const tf_view *out) noexcept nogil:
     """An operand with strides over the output's shape."""
     cdef int lead = out.ndim - v.ndim, d, item = tf_itemsize[v.dtype]
     cdef int64_t low = 0, high = 0, step
@@ -96,7 +96,6 @@ cdef int set_operand(Call *c, int k, const tf_view *v, const tf_view *out) noexc
     c.address[k] = address_of(v)
     c.range[k].low = c.address[k] + <uint64_t>(low * item)
     c.range[k].high = c.address[k] + <uint64_t>((high + 1) * item)
-    return 0
 
 
 cdef int run(Call *c, int index) except -1:
@@ -110,7 +109,20 @@ cdef int run(Call *c, int index) except -1:
         c.ndim, c.shape[0] = 1, 1
         for k in range(c.nops):
             c.strides[k][0] = 1
+    need_few(c)
     return dispatch(c, stream_of(index), 0, c.address)
+
+
+cdef int need_few(Call *c) except -1:
+    """Refuses, before anything is recorded, what would take too many dispatches."""
+    cdef int64_t dispatches = 1
+    cdef int first = 0
+    while not fits(c, first):
+        dispatches *= c.shape[first]
+        first += 1
+        if dispatches > DISPATCHES or first == c.ndim:
+            raise NotImplementedError
+    return 0
 
 
 cdef bint fits(Call *c, int first) noexcept nogil:
@@ -138,8 +150,6 @@ cdef int dispatch(Call *c, Stream stream, int first, const uint64_t *address) ex
     cdef int k
     if fits(c, first):
         return launch(c, stream, first, address)
-    if first == c.ndim - 1:
-        raise NotImplementedError("vulkan: more than 2^31 elements in one dimension")
     for i in range(c.shape[first]):
         for k in range(c.nops):
             moved[k] = address[k]
@@ -190,15 +200,13 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     cdef int k
     cdef bint floats = is_float(call.compute)
     call.detail[0] = call.compute
-    if not (floats or is_narrow(call.compute)) or not (is_float(out.dtype) or is_narrow(out.dtype)):
+    if not (floats or is_narrow(call.compute)) or not (is_narrow(out.dtype) or (floats and is_float(out.dtype))):
         return TF_EUNSUPPORTED
     if out.size == 0:
         return TF_OK
     c.row, c.compute, c.nops, c.ndim = <int>(<size_t>call.ctx & 0xffff), call.compute, n + 1, out.ndim
     memcpy(c.shape, out.shape, sizeof(c.shape))
     set_operand(&c, 0, out, out)
-    if not floats and not is_narrow(out.dtype):
-        return TF_EUNSUPPORTED
     for k in range(n):
         set_operand(&c, k + 1, inputs[k], out)
         if inputs[k].flags & TF_WRAPPED:
