@@ -105,7 +105,12 @@ def test_options():
         for wrong in ({"precision": -1}, {"precision": 99}, {"edgeitems": 0}, {"threshold": -1}):
             with pytest.raises(ValueError, match=f"set_printoptions: {next(iter(wrong))} is"):
                 tf.set_printoptions(**wrong)
-        for wrong in ({"precision": 2.5}, {"linewidth": "80"}, {"sci_mode": 3}):
+        for wrong in (
+            {"precision": 2.5},
+            {"precision": float("inf")},
+            {"linewidth": "80"},
+            {"sci_mode": 3},
+        ):
             with pytest.raises(TypeError, match=f"set_printoptions: {next(iter(wrong))} is"):
                 tf.set_printoptions(profile="short", **wrong)
         assert repr(tf.arange(9)) == "tensor([0,  ..., 8])"

@@ -46,7 +46,7 @@ enum {
   TF_EVALUE,       /* a value outside the domain: detail = argument, bits of the double, domain */
   TF_EUNSUPPORTED, /* this kernel does not take this dtype or layout */
   TF_ENONDET,      /* refused in deterministic mode */
-  TF_EDEVICE       /* the device failed; its next wait says how */
+  TF_EDEVICE       /* the device failed: detail = slot, number, under which core.errors.FAILED has the exception */
 };
 
 /* tf_call.mode */

@@ -294,12 +294,12 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
     call.compute = op.result_class
     if op.rule != NULL:
         op.rule(ins, n, outs, at, &call, op.name)
-    rc = TF_OK
-    if op.kernel[backend] == NULL:
-        HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), op.decode(at))
-    else:
+    rc = TF_EUNSUPPORTED
+    if op.kernel[backend] != NULL:
         rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
-    if rc:
+    if op.kernel[backend] == NULL or (rc == TF_EUNSUPPORTED and backend != TF_CPU):
+        HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), op.decode(at))
+    elif rc:
         raise kernel_error(op.name, op, rc, &call, ins, n)
     for i in range(n):
         if op.mutates[i] and args[i] != NULL:

@@ -63,7 +63,7 @@ def set_printoptions(
 def checked(key, value):
     """A number of an option."""
     least = 1 if key in ("edgeitems", "linewidth") else 0
-    if value == INF:  # as PyTorch's users write "never"
+    if value == INF and key != "precision":  # as PyTorch's users write "never"
         return 1 << 62
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(

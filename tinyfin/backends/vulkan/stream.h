@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { TF_RING = 8, TF_HAZARDS = 64, TF_FLUSH_AFTER = 64, TF_VK_TIMEOUT = 2 };
+enum { TF_RING = 8, TF_HAZARDS = 64, TF_FLUSH_AFTER = 64 };
 
 typedef struct { uint32_t type; const void *next; uint32_t flags; const void *inherited; } tf_vk_begin_info;
 typedef struct { uint32_t type; const void *next; uint32_t source, target; } tf_vk_barrier;
