@@ -77,15 +77,14 @@ def fall_back(op, args, attrs):
     device = next(a.device for a in args if isinstance(a, Tensor))
     if device.slot == CPU:
         raise NotImplementedError(f"{op.name}: there is no kernel for it on the cpu")
+    lacks = f"backend {device} has no kernel for it"
+    if op.has_kernel(device.slot):  # which refused what came
+        lacks += f" with {', '.join(sorted({a.dtype.name for a in args if isinstance(a, Tensor)}))}"
     if not config.FALLBACK:
         raise RuntimeError(
-            f"{op.name}: backend {device} has no kernel for it and TINYFIN_FALLBACK=0 "
-            "forbids running it on the cpu"
+            f"{op.name}: {lacks} and TINYFIN_FALLBACK=0 forbids running it on the cpu"
         )
-    warn(
-        f"{op.name} runs on the cpu: backend {device} has no kernel for it "
-        "(TINYFIN_FALLBACK=0 makes this an error)"
-    )
+    warn(f"{op.name} runs on the cpu: {lacks} (TINYFIN_FALLBACK=0 makes this an error)")
     old = tensor.set_mode(0, GRAD)
     try:
         host = tuple(moved(a, CPU, 0) if isinstance(a, Tensor) else a for a in args)
