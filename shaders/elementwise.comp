@@ -1,33 +1,18 @@
-/* Every row with an expression: up to three inputs, any strides, any storage types.
+/* Every row with an expression, and copies: up to three inputs, any strides, any storage types.
  *
- * Constants: which expression, the dtypes of inputs and output, the dtype that is computed in, whether all
- * operands are dense. An operand that is a number has its value in place of its address.
+ * One module for each row and kind of numbers. An operand that is a number has its value in place of its address.
+ * LAYOUT: 0 strided, 1 dense, 2 dense with four elements to an invocation.
+ *
+ * operands: out a b c
+ * words: int stride[16]; uint shape[3]; uint count; float f[3]
+ * constants: OUT IN0 IN1 IN2 COMPUTE LAYOUT
+ * group: 256
+ * numbers: float integer long
  */
-layout(constant_id = 0) const uint ROW = 0u;
-layout(constant_id = 1) const uint IN0 = TF_F32;
-layout(constant_id = 2) const uint IN1 = TF_F32;
-layout(constant_id = 3) const uint IN2 = TF_F32;
-layout(constant_id = 4) const uint OUT = TF_F32;
-layout(constant_id = 5) const uint COMPUTE = TF_F32;
-layout(constant_id = 6) const uint DENSE = 0u;
-layout(local_size_x = 256) in;
-
-layout(push_constant, scalar) uniform Parameters {
-  uvec2 at[4];      /* output, inputs */
-  ivec4 strides[4]; /* of each operand, in elements, outermost first */
-  uvec3 shape;      /* of the three inner axes */
-  uint count;
-  float f[3];       /* attributes */
-} p;
-
-uint tf_width() { return COMPUTE == TF_I16 ? 16u : COMPUTE == TF_I32 ? 32u : 8u; }
-TF_ARITHMETIC
-TF_EXPRESSIONS
-
 #ifndef TF_FLOAT
 /* The value as the type that is computed in has it. */
-int tf_cut(int v) {
-  if (COMPUTE == TF_BOOL) return v != 0 ? 1 : 0;
+T tf_cut(T v) {
+  if (COMPUTE == TF_BOOL) return v != T(0) ? T(1) : T(0);
   if (COMPUTE == TF_U8) return v & 0xff;
   if (COMPUTE == TF_I8) return v << 24 >> 24;
   if (COMPUTE == TF_I16) return v << 16 >> 16;
@@ -37,22 +22,90 @@ int tf_cut(int v) {
 #define tf_cut(v) v
 #endif
 
-void main() {
-  uint i = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * (gl_NumWorkGroups.x * 256u);
-  if (i >= p.count) return;
-  ivec4 k = ivec4(0, 0, 0, int(i));
-  if (DENSE == 0u) {
-    uint rest = i;
-    k.w = int(rest % p.shape.z);
-    rest /= p.shape.z;
-    k.z = int(rest % p.shape.y);
-    rest /= p.shape.y;
-    k.y = int(rest % p.shape.x);
-    k.x = int(rest / p.shape.x);
+void tf_one(int out_at, int a_at, int b_at, int c_at) {
+  T a = load_a(IN0, a_at), b = T(0), c = T(0);
+#if TF_INPUTS > 1
+  b = load_b(IN1, b_at);
+#endif
+#if TF_INPUTS > 2
+  c = load_c(IN2, c_at);
+#endif
+  store_out(OUT, out_at, tf_cut(tf_row(a, b, c)));
+}
+
+#if !defined(TF_LONG)
+#ifdef TF_FLOAT
+#define TF_OF_WORD(dtype, w) FB(w)
+#define TF_TO_WORD(v) UB(v)
+#define TF_IS_WORD(dtype) ((dtype) == TF_F32)
+#else
+#define TF_OF_WORD(dtype, w) int(w)
+#define TF_TO_WORD(v) uint(v)
+#define TF_IS_WORD(dtype) ((dtype) == TF_I32)
+#endif
+/* Four elements from 4 * i on; 32-bit ones in one access. */
+#define TF_FOUR(NAME, DTYPE)                                                                            \
+  void tf_four_##NAME(int i, out T v[4]) {                                                              \
+    if (TF_IS_WORD(DTYPE)) {                                                                            \
+      uvec4 q = quad_##NAME(i);                                                                         \
+      v[0] = TF_OF_WORD(DTYPE, q.x); v[1] = TF_OF_WORD(DTYPE, q.y);                                     \
+      v[2] = TF_OF_WORD(DTYPE, q.z); v[3] = TF_OF_WORD(DTYPE, q.w);                                     \
+    } else {                                                                                            \
+      v[0] = load_##NAME(DTYPE, 4 * i); v[1] = load_##NAME(DTYPE, 4 * i + 1);                           \
+      v[2] = load_##NAME(DTYPE, 4 * i + 2); v[3] = load_##NAME(DTYPE, 4 * i + 3);                       \
+    }                                                                                                   \
   }
-#define TF_AT(n) (DENSE != 0u ? int(i) : k.x * p.strides[n].x + k.y * p.strides[n].y + k.z * p.strides[n].z + k.w * p.strides[n].w)
-  T a = tf_load(p.at[1], IN0, TF_AT(1));
-  T b = TF_INPUTS > 1 ? tf_load(p.at[2], IN1, TF_AT(2)) : T(0);
-  T c = TF_INPUTS > 2 ? tf_load(p.at[3], IN2, TF_AT(3)) : T(0);
-  tf_store(p.at[0], OUT, TF_AT(0), tf_cut(tf_row(a, b, c)));
+TF_FOUR(a, IN0)
+#if TF_INPUTS > 1
+TF_FOUR(b, IN1)
+#endif
+#if TF_INPUTS > 2
+TF_FOUR(c, IN2)
+#endif
+void tf_four(int i) {
+  T a[4], b[4], c[4], v[4];
+  tf_four_a(i, a);
+#if TF_INPUTS > 1
+  tf_four_b(i, b);
+#else
+  b = a;
+#endif
+#if TF_INPUTS > 2
+  tf_four_c(i, c);
+#else
+  c = a;
+#endif
+  UNROLL for (int k = 0; k < 4; k++) v[k] = tf_cut(tf_row(a[k], b[k], c[k]));
+  if (TF_IS_WORD(OUT)) set_quad_out(i, uvec4(TF_TO_WORD(v[0]), TF_TO_WORD(v[1]), TF_TO_WORD(v[2]), TF_TO_WORD(v[3])));
+  else UNROLL for (int k = 0; k < 4; k++) store_out(OUT, 4 * i + k, v[k]);
+}
+#endif
+
+void main() {
+  uint i = tf_thread();
+#if !defined(TF_LONG)
+  if (LAYOUT == 2u) {
+    if (i < p_count / 4u) tf_four(int(i));
+    else if (i < p_count / 4u + (p_count & 3u)) {
+      int k = int((p_count & ~3u) + i - p_count / 4u);
+      tf_one(k, k, k, k);
+    }
+    return;
+  }
+#endif
+  if (i >= p_count) return;
+  if (LAYOUT == 1u) {
+    tf_one(int(i), int(i), int(i), int(i));
+    return;
+  }
+  ivec4 k;
+  uint rest = i;
+  k.w = int(rest % p_shape(2));
+  rest /= p_shape(2);
+  k.z = int(rest % p_shape(1));
+  rest /= p_shape(1);
+  k.y = int(rest % p_shape(0));
+  k.x = int(rest / p_shape(0));
+#define TF_AT(n) (k.x * p_stride(4 * (n)) + k.y * p_stride(4 * (n) + 1) + k.z * p_stride(4 * (n) + 2) + k.w * p_stride(4 * (n) + 3))
+  tf_one(TF_AT(0), TF_AT(1), TF_AT(2), TF_AT(3));
 }

@@ -1,4 +1,40 @@
-/* What the names in the rows' expressions mean for float; the texts are those of the CPU's loops. */
+/* What the names in the rows' expressions mean for float; the texts are those of the CPU's loops.
+
+   FLUSH: 0 as the device does; 1 the device flushes subnormal numbers by itself, and comparisons are told to;
+   2 it keeps them, and each operation flushes as x86 processors do. */
+float tf_flushed(float x) { return FLUSH != 0u ? vm_fz(x) : x; }
+float tf_add(float a, float b) {
+  if (FLUSH > 1u) return vm_add_fz(a, b);
+  precise float r = a + b;
+  return r;
+}
+float tf_mul(float a, float b) {
+#ifdef VM_SOFTFMA
+  if (FLUSH > 1u) return vm_mul_fz(a, b);
+#else
+  if (FLUSH > 1u) return vm_mul_up(a, b);
+#endif
+  precise float r = a * b;
+  return r;
+}
+/* a * b + c, rounded once. */
+float tf_fma(float a, float b, float c) {
+#ifdef VM_SOFTFMA
+  if (FLUSH > 1u) return vm_fma_fz(a, b, c);
+#else
+  if (FLUSH > 1u) return vm_fma_up(a, b, c);
+#endif
+  precise float r = vm_fma(a, b, c);
+  return r;
+}
+float tf_sub(float a, float b) {
+  if (FLUSH > 1u) return vm_add_fz(a, FB(UB(b) ^ 0x80000000u));
+  precise float r = a - b;
+  return r;
+}
+bool tf_less(float a, float b) { return tf_flushed(a) < tf_flushed(b); }
+bool tf_least(float a, float b) { return tf_flushed(a) <= tf_flushed(b); }
+bool tf_equal(float a, float b) { return tf_flushed(a) == tf_flushed(b); }
 float tf_trunc(float x) {
   uint u = UB(x), a = u & 0x7fffffffu;
   float c = FB(a < 0x4b000000u ? u : 0u);
@@ -32,9 +68,9 @@ float tf_min(float a, float b) {
   m = tf_isnan(b) ? UB(b) : m;
   return FB(tf_isnan(a) ? UB(a) : m);
 }
-float tf_wrap_add(float a, float b) { precise float r = a + b; return r; }
-float tf_wrap_sub(float a, float b) { precise float r = a - b; return r; }
-float tf_wrap_mul(float a, float b) { precise float r = a * b; return r; }
+float tf_wrap_add(float a, float b) { return tf_add(a, b); }
+float tf_wrap_sub(float a, float b) { return tf_sub(a, b); }
+float tf_wrap_mul(float a, float b) { return tf_mul(a, b); }
 float tf_truncdiv(float a, float b) { return tf_trunc(vm_div(a, b)); }
 /* The exact remainder of whole multiples, bit by bit, as C's fmodf. */
 float tf_fmod(float a, float b) {

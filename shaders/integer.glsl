@@ -1,47 +1,61 @@
-/* What the names in the rows' expressions mean for bool and integers up to 32 bits: wrapping, never undefined.
-   Narrow types are computed in int and cut to their width when the result is stored. */
-int tf_max(int a, int b) { return a > b ? a : b; }
-int tf_min(int a, int b) { return a < b ? a : b; }
-int tf_neg(int a) { return int(0u - uint(a)); }
-int tf_abs(int a) { return a < 0 ? tf_neg(a) : a; }
-int tf_wrap_add(int a, int b) { return int(uint(a) + uint(b)); }
-int tf_wrap_sub(int a, int b) { return int(uint(a) - uint(b)); }
-int tf_wrap_mul(int a, int b) { return int(uint(a) * uint(b)); }
+/* What the names in the rows' expressions mean for bool and integers: wrapping, never undefined. T and its
+   unsigned U have 32 bits, or 64 where the device has them; narrow types are computed in int and cut to their
+   width when the result is stored. */
+#ifdef TF_LONG
+#define U uint64_t
+#define TF_WIDTH 64
+#else
+#define U uint
+#define TF_WIDTH (COMPUTE == TF_I16 ? 16 : COMPUTE == TF_I32 ? 32 : 8)
+#endif
+T tf_add(T a, T b) { return T(U(a) + U(b)); }
+T tf_sub(T a, T b) { return T(U(a) - U(b)); }
+T tf_mul(T a, T b) { return T(U(a) * U(b)); }
+bool tf_less(T a, T b) { return a < b; }
+bool tf_least(T a, T b) { return a <= b; }
+bool tf_equal(T a, T b) { return a == b; }
+T tf_max(T a, T b) { return a > b ? a : b; }
+T tf_min(T a, T b) { return a < b ? a : b; }
+T tf_neg(T a) { return T(U(0) - U(a)); }
+T tf_abs(T a) { return a < 0 ? tf_neg(a) : a; }
+T tf_wrap_add(T a, T b) { return T(U(a) + U(b)); }
+T tf_wrap_sub(T a, T b) { return T(U(a) - U(b)); }
+T tf_wrap_mul(T a, T b) { return T(U(a) * U(b)); }
 /* Quotient toward zero by magnitudes: signed division of negative numbers is not defined in GLSL. */
-int tf_truncdiv(int a, int b) {
+T tf_truncdiv(T a, T b) {
   if (b == 0) return 0;
-  uint x = uint(tf_abs(a)), y = uint(tf_abs(b)), q = x / y;
-  return (a < 0) != (b < 0) ? int(0u - q) : int(q);
+  U x = U(tf_abs(a)), y = U(tf_abs(b)), q = x / y;
+  return (a < 0) != (b < 0) ? T(U(0) - q) : T(q);
 }
-int tf_fmod(int a, int b) {
+T tf_fmod(T a, T b) {
   if (b == 0) return 0;
-  uint m = uint(tf_abs(a)) % uint(tf_abs(b));
-  return a < 0 ? int(0u - m) : int(m);
+  U m = U(tf_abs(a)) % U(tf_abs(b));
+  return a < 0 ? T(U(0) - m) : T(m);
 }
-int tf_mod(int a, int b) {
-  int m = tf_fmod(a, b);
+T tf_mod(T a, T b) {
+  T m = tf_fmod(a, b);
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
-int tf_floordiv(int a, int b) {
-  int q = tf_truncdiv(a, b);
+T tf_floordiv(T a, T b) {
+  T q = tf_truncdiv(a, b);
   return b != 0 && tf_fmod(a, b) != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
-int tf_pow(int a, int b) {
+T tf_pow(T a, T b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) != 0 ? -1 : 1) : 0;
-  uint r = 1u, base = uint(a);
-  for (uint n = uint(b); n != 0u; n >>= 1) {
-    if ((n & 1u) != 0u) r *= base;
+  U r = U(1), base = U(a);
+  for (U n = U(b); n != U(0); n >>= 1) {
+    if ((n & U(1)) != U(0)) r *= base;
     base *= base;
   }
-  return int(r);
+  return T(r);
 }
-int tf_shl(int a, int b) { return b < 0 || uint(b) >= tf_width() ? 0 : int(uint(a) << uint(b)); }
-int tf_shr(int a, int b) { return b < 0 || uint(b) >= tf_width() ? (a < 0 ? -1 : 0) : a >> b; }
-int tf_floor(int a) { return a; }
-int tf_ceil(int a) { return a; }
-int tf_trunc(int a) { return a; }
-int tf_round(int a) { return a; }
-bool tf_isnan(int a) { return false; }
-bool tf_isinf(int a) { return false; }
-bool tf_signbit(int a) { return a < 0; }
-int tf_bitnot(int a) { return COMPUTE == TF_BOOL ? 1 - a : ~a; }
+T tf_shl(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? 0 : T(U(a) << U(b)); }
+T tf_shr(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? (a < 0 ? -1 : 0) : a >> b; }
+T tf_floor(T a) { return a; }
+T tf_ceil(T a) { return a; }
+T tf_trunc(T a) { return a; }
+T tf_round(T a) { return a; }
+bool tf_isnan(T a) { return false; }
+bool tf_isinf(T a) { return false; }
+bool tf_signbit(T a) { return a < 0; }
+T tf_bitnot(T a) { return COMPUTE == TF_BOOL ? 1 - a : ~a; }

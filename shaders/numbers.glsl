@@ -1,62 +1,34 @@
-/* Elements of every storage type as the number that a body computes with, and back. */
-#define TF_BOOL 0u
-#define TF_U8 1u
-#define TF_I8 2u
-#define TF_I16 3u
-#define TF_I32 4u
-#define TF_I64 5u
-#define TF_F16 6u
-#define TF_BF16 7u
-#define TF_F32 8u
-#define TF_F64 9u
-#define TF_SCALAR 16u /* added to a dtype: the operand's address is the value itself, in the body's type */
-
-uint tf_word(uvec2 at, uint dtype, int i) {
-  if (dtype == TF_BOOL) return uint(B8(at).v[i]) != 0u ? 1u : 0u;
-  if (dtype == TF_U8) return uint(B8(at).v[i]);
-  if (dtype == TF_I8) return uint(int(uint(B8(at).v[i]) << 24) >> 24);
-  if (dtype == TF_I16) return uint(int(uint(B16(at).v[i]) << 16) >> 16);
-  if (dtype == TF_F16 || dtype == TF_BF16) return uint(B16(at).v[i]);
-  return B32(at).v[i];
-}
-void tf_set_word(uvec2 at, uint dtype, int i, uint v) {
-  if (dtype <= TF_I8) B8(at).v[i] = uint8_t(v);
-  else if (dtype == TF_I16 || dtype == TF_F16 || dtype == TF_BF16) B16(at).v[i] = uint16_t(v);
-  else B32(at).v[i] = v;
-}
+/* Elements of `@NAME` as the type T that the body computes with. */
 #ifdef TF_FLOAT
-#define T float
-/* An integer rounded once: both halves are exact, only their sum rounds. */
-float tf_from_int(int i) {
-  precise float high = float(i >> 16) * 65536.0f, low = float(i & 0xffff), r = high + low;
-  return r;
+float load_@NAME(uint dtype, int i) {
+  if (dtype >= TF_SCALAR) return FB(at_@NAME().x);
+  if (dtype == TF_I64) return FB(tf_long_to_f32(word64_@NAME(i)));
+  if (dtype == TF_F64) return FB(tf_f64_to_f32(word64_@NAME(i)));
+  return tf_number(dtype, word_@NAME(dtype, i));
 }
-/* Toward zero; NaN is 0, what is out of range the nearest number in it. */
-int tf_to_int(float v, float low, float high, int least, int most) {
-  if ((UB(v) & 0x7fffffffu) > 0x7f800000u) return 0;
-  return v <= low ? least : v >= high ? most : int(v);
+void store_@NAME(uint dtype, int i, float v) {
+  if (dtype == TF_I64) set_word64_@NAME(i, tf_f32_to_long(UB(v)));
+  else if (dtype == TF_F64) set_word64_@NAME(i, tf_f32_to_f64(UB(v)));
+  else set_word_@NAME(dtype, i, tf_bits(dtype, v));
 }
-float tf_load(uvec2 at, uint dtype, int i) {
-  if (dtype >= TF_SCALAR) return FB(at.x);
-  uint w = tf_word(at, dtype, i);
-  if (dtype == TF_F32) return FB(w);
-  if (dtype == TF_F16) return vm_h2f(w);
-  if (dtype == TF_BF16) return FB(w << 16);
-  return tf_from_int(int(w));
+#elif defined(TF_LONG)
+int64_t load_@NAME(uint dtype, int i) {
+  if (dtype >= TF_SCALAR) return packInt2x32(ivec2(at_@NAME()));
+  if (dtype == TF_I64) return packInt2x32(ivec2(word64_@NAME(i)));
+  return int64_t(int(word_@NAME(dtype, i)));
 }
-void tf_store(uvec2 at, uint dtype, int i, float v) {
-  uint w = UB(v);
-  if (dtype == TF_F16) w = vm_f2h(v);
-  else if (dtype == TF_BF16) w = vm_f2b(v);
-  else if (dtype == TF_BOOL) w = (w & 0x7fffffffu) != 0u ? 1u : 0u;
-  else if (dtype == TF_U8) w = uint(tf_to_int(v, 0.0f, 255.0f, 0, 255));
-  else if (dtype == TF_I8) w = uint(tf_to_int(v, -128.0f, 127.0f, -128, 127));
-  else if (dtype == TF_I16) w = uint(tf_to_int(v, -32768.0f, 32767.0f, -32768, 32767));
-  else if (dtype == TF_I32) w = uint(tf_to_int(v, -2147483648.0f, 2147483648.0f, -2147483648, 2147483647));
-  tf_set_word(at, dtype, i, w);
+void store_@NAME(uint dtype, int i, int64_t v) {
+  if (dtype == TF_I64) set_word64_@NAME(i, uvec2(unpackInt2x32(v)));
+  else set_word_@NAME(dtype, i, dtype == TF_BOOL ? (v != int64_t(0) ? 1u : 0u) : uint(unpackInt2x32(v).x));
 }
 #else
-#define T int
-int tf_load(uvec2 at, uint dtype, int i) { return dtype >= TF_SCALAR ? int(at.x) : int(tf_word(at, dtype, i)); }
-void tf_store(uvec2 at, uint dtype, int i, int v) { tf_set_word(at, dtype, i, uint(v)); }
+int load_@NAME(uint dtype, int i) {
+  if (dtype >= TF_SCALAR) return int(at_@NAME().x);
+  if (dtype == TF_I64) return int(word64_@NAME(i).x);
+  return int(word_@NAME(dtype, i));
+}
+void store_@NAME(uint dtype, int i, int v) {
+  if (dtype == TF_I64) set_word64_@NAME(i, uvec2(uint(v), v < 0 ? 0xffffffffu : 0u));
+  else set_word_@NAME(dtype, i, uint(v));
+}
 #endif

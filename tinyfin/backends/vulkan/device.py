@@ -5,7 +5,7 @@ Everything here runs once and goes through the package `vulkan`; what runs at ea
 
 from __future__ import annotations
 
-from tinyfin.backends.gpu.pool import Slab
+from tinyfin.backends.gpu.slabs import Slab
 from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Physical:
         self.push_bytes: int = limits.maxPushConstantsSize
         self.groups = tuple(limits.maxComputeWorkGroupCount)
         self.invocations: int = limits.maxComputeWorkGroupInvocations
-        self.doubles = False
+        self.float64 = self.int64 = False
 
     def lacks(self) -> str | None:
         """What tinyfin needs and the device has not; None where it can be used."""
@@ -80,7 +80,8 @@ class Physical:
         eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve)
         every = vk.VkPhysicalDeviceFeatures2(pNext=eleven)
         vk.vkGetPhysicalDeviceFeatures2(self.handle, every)
-        self.doubles = bool(every.features.shaderFloat64)
+        self.float64 = bool(every.features.shaderFloat64)
+        self.int64 = bool(every.features.shaderInt64)
         missing = [
             name
             for have, names in ((every.features, BASIC), (eleven, ELEVEN), (twelve, TWELVE))
@@ -136,8 +137,10 @@ class Opened:
         queue = vk.VkDeviceQueueCreateInfo(
             queueFamilyIndex=self.family, queueCount=1, pQueuePriorities=[1.0]
         )
-        # doubles only serve to emulate fused multiply-add where the driver does not fuse
-        basic = vk.VkPhysicalDeviceFeatures(shaderFloat64=int(physical.doubles), shaderInt16=1)
+        # float64 also serves to emulate fused multiply-add where the driver does not fuse
+        basic = vk.VkPhysicalDeviceFeatures(
+            shaderFloat64=int(physical.float64), shaderInt64=int(physical.int64), shaderInt16=1
+        )
         twelve = vk.VkPhysicalDeviceVulkan12Features(**dict.fromkeys(TWELVE, 1))
         eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve, **dict.fromkeys(ELEVEN, 1))
         self.handle = vk.vkCreateDevice(

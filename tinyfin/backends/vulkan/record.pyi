@@ -1,7 +1,6 @@
 """Type stub of the compiled stream of a Vulkan device."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 RING: int
 FUNCTIONS: tuple[str, ...]
@@ -9,7 +8,7 @@ RESULTS: dict[int, str]
 STREAMS: dict[int, Stream]
 
 class Stream:
-    pipelines: Any
+    flush: int
     def __init__(
         self,
         name: str,
@@ -26,7 +25,8 @@ class Stream:
     def value(self) -> int: ...
     @property
     def lost(self) -> int: ...
-    def flush(self) -> None: ...
+    def use(self, make: Callable[[int, tuple[int, ...]], int], layout: int) -> None: ...
+    def submit(self) -> None: ...
     def wait(self, value: int) -> None: ...
     def synchronize(self) -> None: ...
     def copy(

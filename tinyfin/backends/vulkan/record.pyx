@@ -1,6 +1,9 @@
 """Recording, submitting and waiting: what runs at each call on a Vulkan device."""
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from tinyfin.backends.gpu.launch cimport TF_CONSTANTS, set_launcher, table_add, table_clear, table_find, tf_launch
+from tinyfin.core.abi cimport TF_VULKAN
 
 RING = TF_RING
 FUNCTIONS = ("BeginCommandBuffer", "EndCommandBuffer", "CmdBindPipeline", "CmdPushConstants", "CmdDispatch",
@@ -15,8 +18,23 @@ STREAMS = {}
 """Number of a device -> its stream, once it is opened."""
 
 
-cdef Stream stream_of(int index):
-    return STREAMS[index]
+cdef int launch(int index, tf_launch *l) except -1:
+    """Records a dispatch on a device."""
+    cdef Stream stream = STREAMS[index]
+    cdef uint64_t handle
+    if l.deterministic:
+        if stream.flush < 0:
+            raise RuntimeError(f"vulkan: {stream.name} gives other bits than the CPU (see 'tinyfin shaders validate'); "
+                               "deterministic mode refuses it")
+        l.key.constants[0] = <uint32_t>stream.flush
+    handle = table_find(&stream.table, &l.key)
+    if not handle:
+        handle = stream.pipeline(&l.key)
+    stream.check(stream_launch(&stream.s, handle, stream.layout, l))
+    return 0
+
+
+set_launcher(TF_VULKAN, launch)
 
 
 @cython.binding(False)
@@ -38,6 +56,23 @@ cdef class Stream:
             self.s.buffers[i] = <void *><size_t>buffers[i]
         self.s.device, self.s.queue = <void *><size_t>device, <void *><size_t>queue
         self.s.semaphore, self.s.timeout, self.name = semaphore, <int64_t>(seconds * 1e9), name
+        self.flush = -1
+
+    def __dealloc__(self):
+        table_clear(&self.table)
+
+    def use(self, make, uint64_t layout):
+        """Takes a maker of pipelines, (shader, constants) -> handle, and the layout that they all have."""
+        table_clear(&self.table)
+        self.make, self.layout = make, layout
+
+    cdef uint64_t pipeline(self, const tf_key *key) except 0:
+        """Makes what the table lacks."""
+        cdef int i
+        cdef uint64_t handle = self.make(key.shader, tuple([key.constants[i] for i in range(TF_CONSTANTS)]))
+        if not handle or not table_add(&self.table, key, handle):
+            raise MemoryError(f"vulkan: {self.name}: no pipeline for shader {key.shader}")
+        return handle
 
     @property
     def value(self):
@@ -49,7 +84,7 @@ cdef class Stream:
         """The result that ended the stream, or 0."""
         return self.s.lost
 
-    def flush(self):
+    def submit(self):
         """Submits what was recorded."""
         self.check(stream_flush(&self.s))
 

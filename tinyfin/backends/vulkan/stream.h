@@ -8,6 +8,7 @@
 #define TF_STREAM_H
 #include <stdint.h>
 #include <string.h>
+#include "launch.h"
 
 enum { TF_RING = 8, TF_HAZARDS = 64, TF_FLUSH_AFTER = 64 };
 
@@ -29,8 +30,6 @@ typedef struct {
   uint32_t type; const void *next; uint32_t flags, count;
   const uint64_t *semaphores; const uint64_t *values;
 } tf_vk_wait_info;
-
-typedef struct { uint64_t low, high; } tf_range; /* device addresses, high not included */
 
 typedef struct {
   int32_t (*BeginCommandBuffer)(void *, const tf_vk_begin_info *);
@@ -130,19 +129,27 @@ static void stream_order(tf_stream *s, const tf_range *reads, int nreads, const 
 
 static int32_t stream_done(tf_stream *s) { return ++s->work >= TF_FLUSH_AFTER ? stream_flush(s) : 0; }
 
-static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, const void *push, uint32_t bytes,
-                             uint32_t x, uint32_t y, uint32_t z, const tf_range *reads, int nreads,
-                             const tf_range *writes, int nwrites) {
+static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, const tf_launch *l) {
+  tf_range reads[TF_OPERANDS], writes[TF_OPERANDS];
+  uint32_t push[2 * TF_OPERANDS + TF_WORDS], bytes = 8u * l->operands + 4u * l->words;
+  int nreads = 0, nwrites = 0;
   int32_t rc = stream_open(s);
   if (rc) return rc;
   void *buffer = s->buffers[s->current];
+  for (int k = 0; k < l->operands; k++)
+    if (l->range[k].low != l->range[k].high) {
+      if (l->written >> k & 1) writes[nwrites++] = l->range[k];
+      else reads[nreads++] = l->range[k];
+    }
+  memcpy(push, l->at, 8u * l->operands);
+  memcpy(push + 2 * l->operands, l->word, 4u * l->words);
   stream_order(s, reads, nreads, writes, nwrites);
   if (s->pipeline != pipeline) {
     s->fn.CmdBindPipeline(buffer, 1, pipeline);
     s->pipeline = pipeline;
   }
   s->fn.CmdPushConstants(buffer, layout, 0x20, 0, bytes, push);
-  s->fn.CmdDispatch(buffer, x, y, z);
+  s->fn.CmdDispatch(buffer, l->groups[0], l->groups[1], l->groups[2]);
   return stream_done(s);
 }
 

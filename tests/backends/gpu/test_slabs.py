@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from tinyfin.backends.gpu.pool import Pool, Slab, to_device, to_host
+from tinyfin.backends.gpu.slabs import Pool, Slab, to_device, to_host
 
 
 class Memory:

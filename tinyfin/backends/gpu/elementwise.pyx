@@ -1,13 +1,13 @@
-"""Elementwise rows and copies on Vulkan: parameters from views, pipelines by key, one dispatch or a few."""
+"""Elementwise rows and copies: parameters from views, one dispatch or a few."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from tinyfin.backends.vulkan.record cimport Stream, stream_launch, stream_of, tf_range
+from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport collapse
 
-from tinyfin.core.errors import FAILED
+from tinyfin.backends.gpu.modules import numbers
 from tinyfin.ops.row import TABLE
 
 cdef enum:
@@ -15,38 +15,42 @@ cdef enum:
     INNER = 4                        # axes that one dispatch walks
     GROUP = 256                      # invocations of a work group
     DISPATCHES = 4096                # of one call, at most; what would take more falls back
+    F32 = 0
+    INT, LONG                        # kinds of numbers that modules compute with
+    STRIDED = 0                      # layouts of operands
+    DENSE, QUADS
 
-cdef int POSITIVE = [r.name for r in TABLE.values() if r.expr is not None].index("positive")
+cdef list NAMES = [r.name for r in TABLE.values() if r.expr is not None]
+cdef int POSITIVE = NAMES.index("positive")
+cdef int MODULES[512][3]             # row, kind -> number of the module, or -1
 
-cdef packed struct Parameters:       # as in shaders/elementwise.comp
-    uint64_t at[4]
-    int32_t strides[4][4]
-    uint32_t shape[3]
-    uint32_t count
-    float f[3]
+
+cdef int find_modules() except -1:
+    cdef dict found = numbers()
+    cdef int i, k
+    if len(NAMES) > 512:
+        raise AssertionError("more rows than MODULES has places for")
+    for i in range(len(NAMES)):
+        for k, end in enumerate(("f32", "int", "i64")):
+            MODULES[i][k] = found.get(f"elementwise_{NAMES[i]}_{end}", -1)
+    return 0
+
+find_modules()
 
 cdef struct Call:                    # one call: operand 0 is the output
-    int nops, ndim, nattrs
+    int nops, ndim, row, kind, compute, deterministic
+    const tf_view *where
+    tf_call *call
     uint64_t address[4]
     uint8_t dtype[4]                 # with SCALAR where it is a number
     int64_t shape[8]
     int64_t strides[4][8]
     tf_range range[4]
-    int row, compute
     float f[3]
-
-
-cdef inline uint64_t address_of(const tf_view *v) noexcept nogil:
-    return <uint64_t>v.block + <uint64_t>(v.offset * tf_itemsize[v.dtype])
 
 
 cdef inline bint is_float(int dtype) noexcept nogil:
     return TF_F16 <= dtype <= TF_F32
-
-
-cdef inline bint is_narrow(int dtype) noexcept nogil:
-    """Whether the integer module reads and writes the dtype."""
-    return dtype <= TF_I32
 
 
 cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
@@ -70,6 +74,8 @@ cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
         return u
     if compute == TF_BOOL:
         return d != 0
+    if compute == TF_I64:
+        return <uint64_t>i
     if compute == TF_U8:
         return i & 0xff
     if compute == TF_I8:
@@ -98,10 +104,11 @@ cdef void set_operand(Call *c, int k, const tf_view *v, const tf_view *out) noex
     c.range[k].high = c.address[k] + <uint64_t>((high + 1) * item)
 
 
-cdef int run(Call *c, int index) except -1:
+cdef int run(Call *c) noexcept:
     """Axes merged, then one dispatch, or one for each place of the axes that are too many."""
     cdef int64_t *strides[4]
-    cdef int k
+    cdef int64_t dispatches = 1
+    cdef int k, first = 0
     for k in range(c.nops):
         strides[k] = c.strides[k]
     c.ndim = collapse(c.ndim, c.shape, strides, c.nops)
@@ -109,20 +116,14 @@ cdef int run(Call *c, int index) except -1:
         c.ndim, c.shape[0] = 1, 1
         for k in range(c.nops):
             c.strides[k][0] = 1
-    need_few(c)
-    return dispatch(c, stream_of(index), 0, c.address)
-
-
-cdef int need_few(Call *c) except -1:
-    """Refuses, before anything is recorded, what would take too many dispatches."""
-    cdef int64_t dispatches = 1
-    cdef int first = 0
-    while not fits(c, first):
+    if MODULES[c.row][c.kind] < 0 or (c.kind == LONG and not features(c.where) & HAS_INT64):
+        return TF_EUNSUPPORTED
+    while not fits(c, first):        # before anything is recorded
         dispatches *= c.shape[first]
         first += 1
         if dispatches > DISPATCHES or first == c.ndim:
-            raise NotImplementedError
-    return 0
+            return TF_EUNSUPPORTED
+    return dispatch(c, 0, c.address)
 
 
 cdef bint fits(Call *c, int first) noexcept nogil:
@@ -144,53 +145,54 @@ cdef bint fits(Call *c, int first) noexcept nogil:
     return True
 
 
-cdef int dispatch(Call *c, Stream stream, int first, const uint64_t *address) except -1:
+cdef int dispatch(Call *c, int first, const uint64_t *address) noexcept:
     cdef uint64_t moved[4]
     cdef int64_t i
-    cdef int k
+    cdef int k, rc
     if fits(c, first):
-        return launch(c, stream, first, address)
+        return one(c, first, address)
     for i in range(c.shape[first]):
         for k in range(c.nops):
             moved[k] = address[k]
             if not c.dtype[k] & SCALAR:
                 moved[k] += <uint64_t>(i * c.strides[k][first] * tf_itemsize[c.dtype[k]])
-        dispatch(c, stream, first + 1, moved)
-    return 0
+        rc = dispatch(c, first + 1, moved)
+        if rc != TF_OK:
+            return rc
+    return TF_OK
 
 
-cdef int launch(Call *c, Stream stream, int first, const uint64_t *address) except -1:
-    cdef Parameters p
+cdef int one(Call *c, int first, const uint64_t *address) noexcept:
+    """One dispatch over the axes from `first` on."""
+    cdef tf_launch l
     cdef int d, k, axes = c.ndim - first
     cdef int64_t n = 1
-    cdef bint dense = True
-    cdef uint64_t key
-    cdef uint32_t groups, rows = 1
-    memset(&p, 0, sizeof(p))
+    cdef int layout = QUADS if c.kind != LONG else DENSE
+    begin(&l, MODULES[c.row][c.kind], c.call)
+    l.operands, l.words, l.written = c.nops, 23, 1
     for d in range(3):
-        p.shape[d] = 1
+        l.word[16 + d] = 1
     for d in range(axes):
         n *= c.shape[first + d]
         if d + INNER - axes > 0:
-            p.shape[d + INNER - axes - 1] = <uint32_t>c.shape[first + d]
+            l.word[16 + d + INNER - axes - 1] = <uint32_t>c.shape[first + d]
     for k in range(c.nops):
-        p.at[k] = address[k]
+        l.at[k] = address[k]
+        l.range[k] = c.range[k]
         for d in range(axes):
-            p.strides[k][d + INNER - axes] = <int32_t>c.strides[k][first + d]
-        if not c.dtype[k] & SCALAR and not (axes == 1 and (c.strides[k][first] == 1 or n == 1)):
-            dense = False
-    p.count = <uint32_t>n
-    memcpy(p.f, c.f, sizeof(p.f))
-    key = <uint64_t>c.row | <uint64_t>c.compute << 16 | <uint64_t>dense << 20 | <uint64_t>c.nops << 21
-    for k in range(c.nops):
-        key |= <uint64_t>c.dtype[k] << (24 + 5 * k)
-    groups = <uint32_t>((n + GROUP - 1) // GROUP)
-    if groups > 32768:
-        rows = (groups + 32767) // 32768
-        groups = 32768
-    stream.check(stream_launch(&stream.s, stream.pipelines[key], stream.pipelines.layout, &p, sizeof(p), groups, rows,
-                               1, &c.range[1], c.nops - 1, &c.range[0], 1))
-    return 0
+            l.word[4 * k + d + INNER - axes] = <uint32_t>c.strides[k][first + d]
+        if not c.dtype[k] & SCALAR:
+            if not (axes == 1 and (c.strides[k][first] == 1 or n == 1)):
+                layout = STRIDED
+            elif tf_itemsize[c.dtype[k]] == 4 and address[k] & 15 and layout == QUADS:
+                layout = DENSE
+        constant(&l, k, c.dtype[k])
+    l.word[19] = <uint32_t>n
+    memcpy(&l.word[20], c.f, sizeof(c.f))
+    constant(&l, 4, c.compute)
+    constant(&l, 5, layout)
+    spread(&l, ((n // 4 + (n & 3) if layout == QUADS else n) + GROUP - 1) // GROUP)
+    return launch(&l, c.where, c.call)
 
 
 cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -200,11 +202,13 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     cdef int k
     cdef bint floats = is_float(call.compute)
     call.detail[0] = call.compute
-    if not (floats or is_narrow(call.compute)) or not (is_narrow(out.dtype) or (floats and is_float(out.dtype))):
+    if call.compute > TF_F32 or not (out.dtype <= TF_I64 or (floats and is_float(out.dtype))):
         return TF_EUNSUPPORTED
     if out.size == 0:
         return TF_OK
     c.row, c.compute, c.nops, c.ndim = <int>(<size_t>call.ctx & 0xffff), call.compute, n + 1, out.ndim
+    c.kind = F32 if floats else LONG if call.compute == TF_I64 else INT
+    c.where, c.call = out, call
     memcpy(c.shape, out.shape, sizeof(c.shape))
     set_operand(&c, 0, out, out)
     for k in range(n):
@@ -213,11 +217,15 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
             c.address[k + 1] = number_of(inputs[k], call.compute)
             c.dtype[k + 1] = (TF_F32 if floats else TF_I32) | SCALAR
             c.range[k + 1].low = c.range[k + 1].high = 0
-        elif not (is_narrow(inputs[k].dtype) or (floats and is_float(inputs[k].dtype))):
+        elif inputs[k].dtype > (TF_F64 if floats else TF_I64):
             return TF_EUNSUPPORTED
+        elif inputs[k].dtype == TF_I64 and not floats:
+            c.kind = LONG            # conditions too
     for k in range(3):
         c.f[k] = <float>at.f[k]
-    return finish(&c, out.index, call)
+        if not floats and c.f[k] != at.f[k]:     # an integer that float32 does not hold
+            return TF_EUNSUPPORTED
+    return run(&c)
 
 
 cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -231,14 +239,16 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if out.size == 0:
         return TF_OK
     memset(c.f, 0, sizeof(c.f))
-    c.row, c.nops, c.ndim, c.compute = POSITIVE, 2, out.ndim, TF_I32
+    c.row, c.nops, c.ndim, c.compute, c.kind = POSITIVE, 2, out.ndim, TF_I32, INT
+    c.where, c.call = out, call
     memcpy(c.shape, out.shape, sizeof(c.shape))
     set_operand(&c, 0, out, out)
     set_operand(&c, 1, x, out)
     if x.flags & TF_WRAPPED:
-        if not is_narrow(out.dtype) and not is_float(out.dtype):
+        if out.dtype > TF_F32:
             return TF_EUNSUPPORTED
         c.compute = TF_F32 if is_float(out.dtype) else out.dtype
+        c.kind = F32 if is_float(out.dtype) else LONG if out.dtype == TF_I64 else INT
         c.address[1] = number_of(x, c.compute)
         c.dtype[1] = (TF_F32 if is_float(out.dtype) else TF_I32) | SCALAR
         c.range[1].low = c.range[1].high = 0
@@ -255,28 +265,16 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
             c.ndim += 1
             item = 4
         c.dtype[0] = c.dtype[1] = TF_U8 if item == 1 else TF_I16 if item == 2 else TF_I32
-    elif is_float(x.dtype) or is_float(out.dtype):
-        if not (is_float(x.dtype) or is_narrow(x.dtype)) or not (is_float(out.dtype) or is_narrow(out.dtype)):
-            return TF_EUNSUPPORTED
-        c.compute = TF_F32
-    elif is_narrow(x.dtype) and is_narrow(out.dtype):
-        c.compute = out.dtype
+    elif x.dtype == TF_F64 and not is_float(out.dtype) or out.dtype == TF_F64 and TF_I32 <= x.dtype <= TF_I64:
+        return TF_EUNSUPPORTED       # float32 between them would round
+    elif is_float(x.dtype) or is_float(out.dtype) or out.dtype == TF_F64:
+        c.compute, c.kind = TF_F32, F32
     else:
-        return TF_EUNSUPPORTED
-    return finish(&c, out.index, call)
-
-
-cdef int finish(Call *c, int index, tf_call *call) noexcept:
-    """Kernels give no exceptions: the caller asks the backend for what failed."""
-    try:
-        run(c, index)
-    except NotImplementedError:
-        return TF_EUNSUPPORTED
-    except Exception as error:
-        FAILED[TF_VULKAN, index] = error
-        call.detail[0], call.detail[1] = TF_VULKAN, index
-        return TF_EDEVICE
-    return TF_OK
+        c.compute = out.dtype
+        c.kind = LONG if x.dtype == TF_I64 and out.dtype == TF_BOOL else INT
+        if out.dtype == TF_I64:
+            c.compute = TF_I32
+    return run(&c)
 
 
 KERNELS = {"elementwise": kernel_capsule(elementwise), "copy": kernel_capsule(copy)}

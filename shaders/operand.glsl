@@ -1,0 +1,65 @@
+/* Operand @K, `@NAME`: elements from its first one on, negative numbers allowed. The only text besides the
+   prelude that knows how an API reaches memory. */
+#ifdef TF_VULKAN
+uvec2 at_@NAME() { return tf_p.at[@K]; }
+uint word8_@NAME(int i) { return uint(B8(tf_p.at[@K]).v[i]); }
+uint word16_@NAME(int i) { return uint(B16(tf_p.at[@K]).v[i]); }
+uint word32_@NAME(int i) { return B32(tf_p.at[@K]).v[i]; }
+uvec2 word64_@NAME(int i) { return B64(tf_p.at[@K]).v[i]; }
+uvec4 quad_@NAME(int i) { return B128(tf_p.at[@K]).v[i]; }
+void set_word8_@NAME(int i, uint v) { B8(tf_p.at[@K]).v[i] = uint8_t(v); }
+void set_word16_@NAME(int i, uint v) { B16(tf_p.at[@K]).v[i] = uint16_t(v); }
+void set_word32_@NAME(int i, uint v) { B32(tf_p.at[@K]).v[i] = v; }
+void set_word64_@NAME(int i, uvec2 v) { B64(tf_p.at[@K]).v[i] = v; }
+void set_quad_@NAME(int i, uvec4 v) { B128(tf_p.at[@K]).v[i] = v; }
+uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(B32(tf_p.at[@K]).v[i], old, v); }
+#else
+/* In OpenGL the address is the number of bytes into the bound range, where it is not a value itself. */
+layout(std430, binding = @K) buffer TF_Buffer@K { uint v[]; } tf_b@K;
+uvec2 at_@NAME() { return tf_at[@K]; }
+uint tf_byte_@NAME(int i) { return tf_at[@K].x + uint(i); }
+uint word8_@NAME(int i) { uint b = tf_byte_@NAME(i); return (tf_b@K.v[b >> 2] >> ((b & 3u) * 8u)) & 0xffu; }
+uint word16_@NAME(int i) { uint b = tf_byte_@NAME(i * 2); return (tf_b@K.v[b >> 2] >> ((b & 2u) * 8u)) & 0xffffu; }
+uint word32_@NAME(int i) { return tf_b@K.v[tf_byte_@NAME(i * 4) >> 2]; }
+uvec2 word64_@NAME(int i) { uint w = tf_byte_@NAME(i * 8) >> 2; return uvec2(tf_b@K.v[w], tf_b@K.v[w + 1u]); }
+uvec4 quad_@NAME(int i) {
+  uint w = tf_byte_@NAME(i * 16) >> 2;
+  return uvec4(tf_b@K.v[w], tf_b@K.v[w + 1u], tf_b@K.v[w + 2u], tf_b@K.v[w + 3u]);
+}
+/* Part of a word: two atomic operations on bits that no other invocation touches. */
+void tf_part_@NAME(uint b, uint mask, uint v) {
+  uint shift = (b & 3u) * 8u;
+  atomicAnd(tf_b@K.v[b >> 2], ~(mask << shift));
+  atomicOr(tf_b@K.v[b >> 2], (v & mask) << shift);
+}
+void set_word8_@NAME(int i, uint v) { tf_part_@NAME(tf_byte_@NAME(i), 0xffu, v); }
+void set_word16_@NAME(int i, uint v) { tf_part_@NAME(tf_byte_@NAME(i * 2), 0xffffu, v); }
+void set_word32_@NAME(int i, uint v) { tf_b@K.v[tf_byte_@NAME(i * 4) >> 2] = v; }
+void set_word64_@NAME(int i, uvec2 v) {
+  uint w = tf_byte_@NAME(i * 8) >> 2;
+  tf_b@K.v[w] = v.x;
+  tf_b@K.v[w + 1u] = v.y;
+}
+void set_quad_@NAME(int i, uvec4 v) {
+  uint w = tf_byte_@NAME(i * 16) >> 2;
+  tf_b@K.v[w] = v.x;
+  tf_b@K.v[w + 1u] = v.y;
+  tf_b@K.v[w + 2u] = v.z;
+  tf_b@K.v[w + 3u] = v.w;
+}
+uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(tf_b@K.v[tf_byte_@NAME(i * 4) >> 2], old, v); }
+#endif
+/* The bits of an element of up to four bytes; integers with their sign, halves as they are. */
+uint word_@NAME(uint dtype, int i) {
+  if (dtype == TF_BOOL) return word8_@NAME(i) != 0u ? 1u : 0u;
+  if (dtype == TF_U8) return word8_@NAME(i);
+  if (dtype == TF_I8) return uint(int(word8_@NAME(i) << 24) >> 24);
+  if (dtype == TF_I16) return uint(int(word16_@NAME(i) << 16) >> 16);
+  if (dtype == TF_F16 || dtype == TF_BF16) return word16_@NAME(i);
+  return word32_@NAME(i);
+}
+void set_word_@NAME(uint dtype, int i, uint v) {
+  if (dtype <= TF_I8) set_word8_@NAME(i, v);
+  else if (dtype == TF_I16 || dtype == TF_F16 || dtype == TF_BF16) set_word16_@NAME(i, v);
+  else set_word32_@NAME(i, v);
+}

@@ -1,0 +1,95 @@
+"""Every subject of the table on every device of --device: the CPU's bits, forward and backward, in normal
+and in deterministic mode, and no call that silently ran elsewhere."""
+
+import contextlib
+import warnings
+
+import pytest
+import samples
+
+import tinyfin as tf
+
+SUBJECTS = samples.subjects()
+FALLS_BACK = {}
+"""Subject -> why it may still run on the CPU."""
+SKIPPED = ("float64",)
+"""Dtypes that devices do not compute in: their calls fall back, which tests/backends/test_transfer.py covers."""
+
+
+@pytest.fixture
+def elsewhere(device, need_device):
+    """The devices besides the CPU."""
+    if device == "cpu":
+        pytest.skip("the CPU is what others are compared with")
+    need_device(device)
+    return device
+
+
+@contextlib.contextmanager
+def no_fallback(name):
+    """Calls that run on the CPU instead are errors, but for the subjects that may."""
+    tf.backends.base.STATE["warned"].clear()
+    with warnings.catch_warnings():
+        if name not in FALLS_BACK:
+            warnings.filterwarnings("error", message="tinyfin: .* runs on the cpu")
+        yield
+
+
+def results(name, sample, dtype, device, graded, scale=1.0):
+    """Host copies of the results, and of the gradients of their sum."""
+    inputs = []
+
+    def prepare(a):
+        a = a * scale if a.dtype == "float64" and scale != 1 else a
+        t = samples.tensor(a, dtype).to(device)
+        if graded and t.is_floating_point():
+            t = t.detach().requires_grad_()
+            inputs.append(t)
+        return t
+
+    tf.manual_seed(7)
+    args, kwargs = samples.mapped(sample, prepare)
+    found = samples.flat(samples.outcome(name, args, kwargs))
+    for t in found:
+        assert t.device.type == device.partition(":")[0], f"{name} left {device}"
+    out = [t.detach().cpu() for t in found]
+    if graded:
+        outs = [t for t in found if t.requires_grad]
+        if outs:
+            total = sum((t.float() * t.float()).sum() for t in outs)
+            grads = tf.autograd.grad(total, inputs, allow_unused=True)
+            out += [g.cpu() for g in grads if g is not None]
+    return out
+
+
+def compare(name, device, dtype, deterministic, graded, scale=1.0):
+    with tf.deterministic(deterministic), no_fallback(name):
+        for sample in samples.samples_of(name):
+            if not samples.applies(sample, dtype):
+                continue
+            want = results(name, sample, dtype, "cpu", graded and sample.grad, scale)
+            got = results(name, sample, dtype, device, graded and sample.grad, scale)
+            assert len(want) == len(got)
+            for i, (a, b) in enumerate(zip(want, got)):
+                assert samples.bits(a) == samples.bits(b), f"{name}{sample} {dtype} result {i}"
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS))
+def test_float32(name, elsewhere):
+    if "float32" not in samples.dtypes_of(name):
+        pytest.skip("not for float32")
+    compare(name, elsewhere, "float32", deterministic=False, graded=True)
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS))
+def test_deterministic(name, elsewhere):
+    if "float32" not in samples.dtypes_of(name):
+        pytest.skip("not for float32")
+    compare(name, elsewhere, "float32", deterministic=True, graded=True, scale=2.0**-64)
+
+
+@pytest.mark.parametrize("name", sorted(SUBJECTS))
+def test_other_dtypes(name, elsewhere):
+    for dtype in samples.dtypes_of(name):
+        if dtype != "float32" and dtype not in SKIPPED:
+            compare(name, elsewhere, dtype, deterministic=False, graded=False)

@@ -1,0 +1,54 @@
+"""Dispatches: kernels of all families pack them here, each GPU backend launches them its own way."""
+from tinyfin.core.errors import FAILED
+
+cdef tf_launcher LAUNCHERS[TF_MAXBACKEND]
+cdef uint32_t FEATURES[TF_MAXBACKEND][256]
+cdef uint64_t FAULTS[TF_MAXBACKEND][256]
+SCRATCH = {}
+"""Slot -> function of (bytes, device number) that gives a block."""
+
+
+cdef int set_launcher(int slot, tf_launcher launcher) except -1:
+    """What a backend does with a dispatch."""
+    LAUNCHERS[slot] = launcher
+    return 0
+
+
+cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept:
+    """Hands a dispatch to the device of a tensor; kernels give no exceptions, only TF_EDEVICE."""
+    try:
+        LAUNCHERS[where.backend](where.index, l)
+    except Exception as error:
+        return failed(where, call, error)
+    return TF_OK
+
+
+cdef int failed(const tf_view *where, tf_call *call, object error) noexcept:
+    """The caller of the kernel raises what is kept for it."""
+    FAILED[where.backend, where.index] = error
+    call.detail[0], call.detail[1] = where.backend, where.index
+    return TF_EDEVICE
+
+
+cdef object scratch(const tf_view *where, uint64_t nbytes):
+    """Memory for one call: its `block` is the address. What is recorded before it goes is done before others
+    write there."""
+    return SCRATCH[where.backend](nbytes, where.index)
+
+
+cdef uint32_t features(const tf_view *where) noexcept nogil:
+    """What the device of a tensor has, as bits HAS_..."""
+    return FEATURES[where.backend][where.index]
+
+
+cdef uint64_t fault_of(const tf_view *where) noexcept nogil:
+    """Address of the record of bad indices of a tensor's device."""
+    return FAULTS[where.backend][where.index]
+
+
+def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t fault):
+    """Tells kernels what a device has, and the address of four words for bad indices."""
+    if not 0 <= slot < TF_MAXBACKEND:
+        raise ValueError(f"set_device: slot {slot}, expected 0 to {TF_MAXBACKEND - 1}")
+    FEATURES[slot][index] = HAS_INT64 * int64 | HAS_FLOAT64 * float64
+    FAULTS[slot][index] = fault

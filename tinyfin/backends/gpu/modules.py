@@ -1,0 +1,63 @@
+"""The modules that the package was built with: their numbers, what they take, their SPIR-V, their GLSL."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import zipfile
+from functools import lru_cache
+
+from tinyfin.backends.gpu.text import assembled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+FILE = pathlib.Path(__file__).parent / "shaders.zip"
+
+
+@lru_cache(maxsize=None)
+def archive() -> zipfile.ZipFile:
+    """The file that holds them; it stays open."""
+    return zipfile.ZipFile(FILE)
+
+
+@lru_cache(maxsize=None)
+def shaders() -> list[dict[str, Any]]:
+    """Every module's entry; its place is the module's number."""
+    return json.loads(archive().read("index.json"))
+
+
+@lru_cache(maxsize=None)
+def numbers() -> dict[str, int]:
+    """Name of a module -> its number."""
+    return {entry["name"]: i for i, entry in enumerate(shaders())}
+
+
+@lru_cache(maxsize=None)
+def parts() -> dict[str, str]:
+    """Name of a text in shaders/ -> the text."""
+    names = [n for n in archive().namelist() if n.startswith("text/")]
+    return {n.removeprefix("text/"): archive().read(n).decode() for n in names}
+
+
+def shader(name: str) -> int:
+    """The number of a module."""
+    return numbers()[name]
+
+
+def built() -> bool:
+    """Whether SPIR-V was compiled when the package was built."""
+    return FILE.exists() and any(n.startswith("spirv/") for n in archive().namelist())
+
+
+def spirv(number: int, soft: bool) -> bytes:
+    """A module's SPIR-V; `soft` emulates fused multiply-add where the module has any."""
+    entry = shaders()[number]
+    return archive().read(f"spirv/{entry['name']}{'_soft' if soft and entry['soft'] else ''}.spv")
+
+
+def glsl(number: int, constants: Sequence[int], soft: bool) -> str:
+    """A module's text for OpenGL."""
+    return assembled(shaders()[number], parts(), "opengl", soft, constants)

@@ -1,0 +1,6 @@
+"""Sums, products, extremes and truth over axes."""
+from tinyfin.backends.gpu.launch cimport *
+from tinyfin.core.abi cimport *
+from tinyfin.core.infer cimport kernel_capsule
+
+KERNELS = {}

@@ -1,0 +1,156 @@
+"""Blocks of device memory: slices of a few large slabs, kept for reuse when they are freed.
+
+Drivers take up to milliseconds for an allocation, so a slab is asked for rarely. A freed block is
+given out again at once: its next user's commands come later on the same queue, which orders them.
+"""
+cimport cython
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+cdef uint64_t ROUND = 512
+cdef uint64_t SLAB = <uint64_t>64 << 20
+
+
+@cython.binding(False)
+cdef class Slab:
+    """One allocation of the driver: its buffer, its address on the device, and on the host where it is mapped."""
+    cdef readonly uint64_t buffer, address, host, nbytes
+    cdef readonly object owner
+    cdef public uint64_t used, live      # bytes handed out from the front; bytes of living blocks
+
+    def __init__(self, uint64_t buffer, uint64_t address, uint64_t host, uint64_t nbytes, owner=None):
+        self.buffer, self.address, self.host, self.nbytes, self.owner = buffer, address, host, nbytes, owner
+
+
+@cython.no_gc
+@cython.binding(False)
+cdef class Block:
+    """The bytes of one storage. Its number is the address on the device."""
+    cdef readonly Pool pool
+    cdef readonly Slab slab
+    cdef readonly uint64_t block, nbytes, room
+
+    @property
+    def offset(self):
+        """Where it begins in its slab."""
+        return self.block - self.slab.address
+
+    @property
+    def host(self):
+        """Its address on the host; 0 where the slab is not mapped."""
+        return self.slab.host + self.offset if self.slab.host else 0
+
+    def __dealloc__(self):
+        if self.pool is not None:
+            self.pool.take_back(self)
+
+
+@cython.binding(False)
+cdef class Pool:
+    """Blocks of one device.
+
+    Args:
+        new_slab: function of a number of bytes that gives a Slab, or raises MemoryError.
+        free_slab: function of a Slab that is not used any more; waits for the device first.
+        name: of the device, for messages.
+        largest: bytes that one slab may have.
+    """
+    cdef object new_slab, free_slab
+    cdef str name
+    cdef uint64_t largest
+    cdef dict free_lists                # room -> list of (slab, address)
+    cdef list slabs
+    cdef readonly uint64_t live, peak, requests, reused
+    cdef public object limit
+
+    def __init__(self, new_slab, free_slab, str name, uint64_t largest):
+        self.new_slab, self.free_slab, self.name, self.largest = new_slab, free_slab, name, largest
+        self.free_lists, self.slabs, self.limit = {}, [], None
+
+    def allocate(self, uint64_t nbytes):
+        """A block of at least so many bytes."""
+        cdef Block b = Block.__new__(Block)
+        cdef uint64_t room = max((nbytes + ROUND - 1) // ROUND * ROUND, ROUND)
+        cdef Slab slab
+        cdef list free = self.free_lists.get(room)
+        self.requests += 1
+        if room > self.largest:
+            raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, the device gives at most {self.largest} "
+                              "in one piece; split the tensor")
+        if self.limit is not None and self.live + room > self.limit:
+            raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
+                              "are in use")
+        if free:
+            slab, b.block = free.pop()
+            self.reused += 1
+        else:
+            slab = self.slab_with(room)
+            b.block = slab.address + slab.used
+            slab.used += room
+        b.slab, b.nbytes, b.room, b.pool = slab, nbytes, room, self
+        slab.live += room
+        self.live += room
+        self.peak = max(self.peak, self.live)
+        return b
+
+    cdef Slab slab_with(self, uint64_t room):
+        cdef Slab slab
+        for slab in self.slabs:
+            if slab.nbytes - slab.used >= room:
+                return slab
+        try:
+            slab = self.new_slab(max(room, min(SLAB, self.largest)))
+        except MemoryError:
+            if not self.release():
+                raise MemoryError(self.report(room)) from None
+            slab = self.new_slab(room)
+        self.slabs.append(slab)
+        return slab
+
+    def report(self, uint64_t room):
+        """Who holds what, for the error of a device that is full."""
+        held = sum([(<Slab>s).nbytes for s in self.slabs])
+        return (f"{self.name}: {room} bytes were asked for and the device has no more; living tensors hold "
+                f"{self.live} bytes, the pool keeps {held - self.live} more for reuse")
+
+    cdef void take_back(self, Block b) noexcept:
+        b.slab.live -= b.room
+        self.live -= b.room
+        self.free_lists.setdefault(b.room, []).append((b.slab, b.block))
+
+    def release(self):
+        """Gives slabs without a living block back to the driver; their number."""
+        empty = [s for s in self.slabs if (<Slab>s).live == 0]
+        if not empty:
+            return 0
+        self.slabs = [s for s in self.slabs if (<Slab>s).live]
+        for room in list(self.free_lists):
+            kept = [pair for pair in self.free_lists[room] if (<Slab>pair[0]).live]
+            if kept:
+                self.free_lists[room] = kept
+            else:
+                del self.free_lists[room]
+        for slab in empty:
+            self.free_slab(slab)
+        return len(empty)
+
+    def stats(self):
+        """Counters in bytes (live, peak, held from the driver), and of blocks (requests, reused)."""
+        return {"live": self.live, "peak": self.peak, "held": sum([(<Slab>s).nbytes for s in self.slabs]),
+                "requests": self.requests, "reused": self.reused, "limit": self.limit}
+
+
+def to_device(uint64_t address, const unsigned char[::1] data not None):
+    """Bytes into mapped memory; other threads go on meanwhile."""
+    cdef size_t n = data.shape[0]
+    if n:
+        with nogil:
+            memcpy(<void *><size_t>address, &data[0], n)
+
+
+def to_host(unsigned char[::1] data not None, uint64_t address):
+    """Bytes out of mapped memory."""
+    cdef size_t n = data.shape[0]
+    if n:
+        with nogil:
+            memcpy(&data[0], <const void *><size_t>address, n)

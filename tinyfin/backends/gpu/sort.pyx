@@ -1,0 +1,6 @@
+"""Sorting, the largest elements, places in sorted rows."""
+from tinyfin.backends.gpu.launch cimport *
+from tinyfin.core.abi cimport *
+from tinyfin.core.infer cimport kernel_capsule
+
+KERNELS = {}

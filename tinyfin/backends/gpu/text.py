@@ -1,0 +1,132 @@
+"""Shaders as text: what a body's heading says, and the GLSL of one module for one API.
+
+Imports nothing of the package, so that the build can use it before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+FIELD = re.compile(r"^ \* (operands|words|constants|group|numbers): (.*(?:\n \*   +.*)*)", re.MULTILINE)
+WORD = re.compile(r"(uint|int|float) (\w+)(?:\[(\d+)\])?$")
+READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
+PUSH_BYTES = 128
+"""What every device takes as parameters of one dispatch."""
+NUMBERS = {
+    "float": ("f32", "float"),
+    "integer": ("int", "int"),
+    "long": ("i64", "int64_t"),
+    "double": ("f64", "double"),
+    "bits": ("", "uint"),
+}
+"""Kinds of numbers that a body is compiled for: suffix of the module's name, type that computes."""
+
+
+def heading(text: str) -> dict[str, Any]:
+    """The fields of a body's first comment: operands, words, constants, group, numbers."""
+    comment = text[: text.index("*/")]
+    found = {name: " ".join(value.replace("\n *", " ").split()) for name, value in FIELD.findall(comment)}
+    words: list[tuple[str, str, int]] = []
+    for part in filter(None, (p.strip() for p in found.get("words", "").split(";"))):
+        match = WORD.match(part)
+        if not match:
+            raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]' or 'float name'")
+        words.append((match[1], match[2], int(match[3] or 1)))
+    about = {
+        "operands": found["operands"].split(),
+        "words": words,
+        "constants": ["FLUSH", *found.get("constants", "").split()],
+        "group": [int(n) for n in found.get("group", "256").split()],
+        "numbers": found.get("numbers", "bits").split(),
+    }
+    used = 8 * len(about["operands"]) + 4 * sum(n for _, _, n in words)
+    if used > PUSH_BYTES:
+        raise ValueError(f"parameters take {used} bytes, devices promise {PUSH_BYTES}")
+    return about
+
+
+def included(name: str, parts: Mapping[str, str]) -> str:
+    """A part with the parts that it includes."""
+    return INCLUDE.sub(lambda m: included(m[1], parts), parts[name])
+
+
+def declarations(about: Mapping[str, Any], api: str) -> list[str]:
+    """Constants, parameters and operands of a module."""
+    lines = []
+    for i, name in enumerate(about["constants"]):
+        if api == "vulkan":
+            lines.append(f"layout(constant_id = {i}) const uint {name} = 0u;")
+        else:
+            lines.append(f"const uint {name} = TF_C{i};")
+    sizes = (*about["group"], 1, 1)[:3]
+    lines.append("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;".format(*sizes))
+    lines.append(f"#define TF_GROUP {sizes[0] * sizes[1] * sizes[2]}u")
+    total = max(1, sum(n for _, _, n in about["words"]))
+    if api == "vulkan":
+        block = f"uvec2 at[{len(about['operands'])}]; uint w[{total}];"
+        lines.append(f"layout(push_constant, scalar) uniform TF_Push {{ {block} }} tf_p;")
+    else:
+        lines += [f"uniform uvec2 tf_at[{len(about['operands'])}];", f"uniform uint tf_w[{total}];"]
+    words = "tf_p.w" if api == "vulkan" else "tf_w"
+    at = 0
+    for kind, name, n in about["words"]:
+        if n == 1:
+            lines.append(f"#define p_{name} {READ[kind].format(f'{words}[{at}]')}")
+        else:
+            lines.append(f"#define p_{name}(i) {READ[kind].format(f'{words}[{at} + (i)]')}")
+        at += n
+    return lines
+
+
+def operands(about: Mapping[str, Any], parts: Mapping[str, str]) -> str:
+    """The functions that read and write each operand; `fault` is where an index out of range is told."""
+    text = ""
+    for k, name in enumerate(about["operands"]):
+        text += parts["operand.glsl"].replace("@NAME", name).replace("@K", str(k))
+        if about["kind"] != "bits":
+            text += parts["numbers.glsl"].replace("@NAME", name)
+    return text
+
+
+def assembled(
+    about: Mapping[str, Any],
+    parts: Mapping[str, str],
+    api: str,
+    soft: bool = False,
+    constants: Sequence[int] = (),
+) -> str:
+    """The GLSL of one module.
+
+    Args:
+        about: the module's entry of the index.
+        parts: name of a file in shaders/ -> its text.
+        api: 'vulkan', or 'opengl', which takes the constants' values too.
+        soft: emulate fused multiply-add through double.
+    """
+    kind = about["kind"]
+    head = ["#version 460" if api == "vulkan" else "#version 430", f"#define TF_{api.upper()}"]
+    head += [f"#define TF_{kind.upper()}", f"#define T {NUMBERS[kind][1]}"]
+    head += [f"#define {name} {value}" for name, value in about.get("defines", {}).items()]
+    if soft:
+        head.append("#define VM_SOFTFMA")
+    values = (*constants, *[0] * len(about["constants"]))[: len(about["constants"])]
+    if api == "opengl":
+        head += [f"#define TF_C{i} {v}u" for i, v in enumerate(values)]
+    text = included("prelude.glsl", parts) + "\n".join(declarations(about, api)) + "\n"
+    if kind in ("float", "double"):
+        text += included("vmath.inc", parts)
+    text += included("common.glsl", parts)
+    if kind != "bits":
+        text += included("conversions.glsl", parts)
+    text += operands(about, parts)
+    if kind in ("float", "double"):
+        text += included("float.glsl", parts)
+    elif kind in ("integer", "long"):
+        text += included("integer.glsl", parts)
+    return "\n".join(head) + "\n" + text + about.get("expression", "") + included(about["file"], parts)
