@@ -19,3 +19,15 @@
 uint tf_group() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 /* Number of the invocation among all. */
 uint tf_thread() { return tf_group() * TF_GROUP + gl_LocalInvocationIndex; }
+/* Place i of up to four axes, of which the three inner ones have these sizes; and its element, by strides. */
+ivec4 tf_unravel(uint i, uint s0, uint s1, uint s2) {
+  ivec4 k;
+  k.w = int(i % s2);
+  i /= s2;
+  k.z = int(i % s1);
+  i /= s1;
+  k.y = int(i % s0);
+  k.x = int(i / s0);
+  return k;
+}
+int tf_dot(ivec4 k, int a, int b, int c, int d) { return k.x * a + k.y * b + k.z * c + k.w * d; }

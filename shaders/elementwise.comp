@@ -98,14 +98,7 @@ void main() {
     tf_one(int(i), int(i), int(i), int(i));
     return;
   }
-  ivec4 k;
-  uint rest = i;
-  k.w = int(rest % p_shape(2));
-  rest /= p_shape(2);
-  k.z = int(rest % p_shape(1));
-  rest /= p_shape(1);
-  k.y = int(rest % p_shape(0));
-  k.x = int(rest / p_shape(0));
-#define TF_AT(n) (k.x * p_stride(4 * (n)) + k.y * p_stride(4 * (n) + 1) + k.z * p_stride(4 * (n) + 2) + k.w * p_stride(4 * (n) + 3))
+  ivec4 k = tf_unravel(i, p_shape(0), p_shape(1), p_shape(2));
+#define TF_AT(n) tf_dot(k, p_stride(4 * (n)), p_stride(4 * (n) + 1), p_stride(4 * (n) + 2), p_stride(4 * (n) + 3))
   tf_one(TF_AT(0), TF_AT(1), TF_AT(2), TF_AT(3));
 }
