@@ -60,11 +60,11 @@ class Remote(Fake):
     def allocate(self, nbytes, index):
         return self.Block(nbytes)
 
-    def upload(self, block, data):
-        self.blocks[block.block][:len(data)] = data
+    def write(self, block, offset, data):
+        self.blocks[block.block][offset:offset + len(data)] = data
 
-    def download(self, block, nbytes):
-        return self.blocks[block.block][:nbytes]
+    def read(self, block, offset, out):
+        out[:] = self.blocks[block.block][offset:offset + len(out)]
 
 base.register(Fake())
 base.register(Remote())

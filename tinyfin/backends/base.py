@@ -52,13 +52,14 @@ class Backend:
         """
         raise NotImplementedError(f"backend {self.name} allocates nothing")
 
-    def upload(self, block: Any, data: bytes) -> None:
-        """Writes bytes into a block that allocate gave."""
-        memoryview(block).cast("B")[: len(data)] = data
+    def write(self, block: Any, offset: int, data: memoryview) -> None:
+        """Writes bytes into a block that allocate gave, `offset` bytes from its first; the caller may
+        change `data` afterwards."""
+        memoryview(block).cast("B")[offset : offset + len(data)] = data
 
-    def download(self, block: Any, nbytes: int) -> bytes | bytearray:
-        """The first bytes of a block that allocate gave."""
-        return bytes(memoryview(block).cast("B")[:nbytes])
+    def read(self, block: Any, offset: int, out: memoryview) -> None:
+        """Fills `out` with a block's bytes from `offset` on, when all work on it is done."""
+        out[:] = memoryview(block).cast("B")[offset : offset + len(out)]
 
     def synchronize(self, index: int) -> None:
         """Waits until a device has done what was asked of it."""

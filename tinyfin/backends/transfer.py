@@ -4,11 +4,9 @@ from tinyfin import config
 from tinyfin.backends.base import REGISTRY, warn
 from tinyfin.core import exchange, tensor
 from tinyfin.core.device import device_object
-from tinyfin.core.dtype import all_dtypes
 from tinyfin.ops.row import F
 
 Tensor = tensor.Tensor
-UINT8 = all_dtypes()["uint8"]
 CPU, NULL, GRAD = 0, 1, 1
 
 
@@ -17,23 +15,35 @@ def backend_of(device):
     return next(b for b in REGISTRY.values() if b.device == device.type and b.opened)
 
 
-def download(t):
-    """(host bytes of the tensor's whole storage, the tensor's window over them)."""
+def window(t):
+    """(host copy of the part of its storage that a tensor spans, the tensor's window over it, the part's
+    offset in bytes)."""
     if t.device.slot == NULL:
         raise RuntimeError(
             "to: a tensor on null has a shape and no values; there is nothing to read or move"
         )
-    block, nbytes = tensor.block_of(t)
-    data = backend_of(t.device).download(block, nbytes)
-    base = exchange.from_bytes(bytes(data), UINT8, (nbytes,))
-    return base, tensor.window_on_host(t, base)
+    first, n = tensor.reach_of(t)
+    base = tensor.empty_tensor((n,), t.dtype, CPU, 0, "to")
+    offset = first * t.dtype.itemsize
+    if n:
+        block, _ = tensor.block_of(t)
+        backend_of(t.device).read(block, offset, exchange.memory_of(base))
+    return base, tensor.window_on_host(t, base, first), offset
+
+
+def download(t):
+    """A row-major tensor on the host with a device tensor's elements."""
+    if tensor.reach_of(t)[1] > 2 * t.numel() and F.contiguous_copy.has_kernel(t.device.slot):
+        t = F.contiguous_copy(t)
+    return window(t)[1].contiguous()
 
 
 def upload(host, device):
     """A row-major tensor on the device with a host tensor's elements."""
     out = tensor.empty_tensor(host.shape, host.dtype, device.slot, device.index or 0, "to")
-    block, _ = tensor.block_of(out)
-    backend_of(device).upload(block, exchange.to_bytes(host.contiguous()))
+    if out.numel():
+        block, _ = tensor.block_of(out)
+        backend_of(device).write(block, 0, exchange.memory_of(host.contiguous()))
     return out
 
 
@@ -43,7 +53,7 @@ def moved(t, slot, index):
     t = t.detach()
     if slot == NULL:
         return tensor.empty_tensor(t.shape, t.dtype, slot, index, "to")
-    host = t if t.device.slot == CPU else F.contiguous_copy(download(t)[1])
+    host = t if t.device.slot == CPU else download(t)
     return host if slot == CPU else upload(host, device)
 
 
@@ -66,10 +76,11 @@ def transfer(t, slot, index):
 
 def copy_elsewhere(x, src):
     """x.copy_(src) on a device that has no kernel for copies: by way of the host."""
-    base, window = download(x)
-    tensor.assign(window, moved(src, CPU, 0))
-    block, _ = tensor.block_of(x)
-    backend_of(x.device).upload(block, exchange.to_bytes(base))
+    base, there, offset = window(x)
+    tensor.assign(there, moved(src, CPU, 0))
+    if base.numel():
+        block, _ = tensor.block_of(x)
+        backend_of(x.device).write(block, offset, exchange.memory_of(base))
 
 
 def fall_back(op, args, attrs):

@@ -54,10 +54,20 @@ def row_major_overlapping(shape, stride):
     return v.flags & TF_CONTIGUOUS != 0, overlaps_itself(&v)
 
 
-def window_on_host(Tensor t not None, Tensor base not None):
-    """The window of a device's tensor over a host copy of its storage's bytes."""
+def reach_of(Tensor t not None):
+    """(first, number) of the elements of its storage that the tensor's window spans."""
+    cdef int64_t low, high
+    if t.v.size == 0:
+        return t.v.offset, 0
+    extent(&t.v, &low, &high)
+    return t.v.offset + low, high - low + 1
+
+
+def window_on_host(Tensor t not None, Tensor base not None, int64_t first):
+    """The window of a device's tensor over a host copy of its storage's elements from `first` on."""
     cdef Tensor out = alias_of(base)
     out.v = t.v
     out.v.backend, out.v.index, out.v.block = TF_CPU, 0, NULL
-    out.v.data = base.storage.data + t.v.offset * tf_itemsize[t.v.dtype]
+    out.v.offset = t.v.offset - first
+    out.v.data = base.storage.data + out.v.offset * tf_itemsize[t.v.dtype]
     return out

@@ -95,16 +95,21 @@ def test_through_staging(monkeypatch):
     from tinyfin.backends.gpu.slabs import Slab
 
     device = VULKAN.opened_device(0)
-    monkeypatch.setattr(module, "STAGING", 4096)
+    monkeypatch.setattr(module, "STAGING", 16384)
+    monkeypatch.setattr(module, "PART", 4096)
     monkeypatch.setattr(device, "stage", None)
+    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach))
     real = device.opened.slab(1 << 20, device.kind, True)
     hidden = Slab(real.buffer, real.address, 0, real.nbytes, real.owner)
     pool = module.Pool(lambda n: hidden, lambda s: None, "hidden", 1 << 20)
     block = pool.allocate(100_000)
     data = np.random.default_rng(1).integers(0, 256, 100_000, np.uint8).tobytes()
     assert block.host == 0
-    device.write(block, memoryview(data))
-    assert bytes(device.read(block, len(data))) == data
+    device.write(block, 0, memoryview(data))
+    device.write(block, 5000, memoryview(data)[:10])
+    out = bytearray(90_000)
+    device.read(block, 1000, memoryview(out))
+    assert bytes(out) == data[1000:5000] + data[:10] + data[5010:91_000]
 
 
 @needs_device

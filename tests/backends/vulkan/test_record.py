@@ -4,6 +4,7 @@ import ctypes
 
 import pytest
 
+from tinyfin.backends.gpu.slabs import Slab
 from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
 KEEP = []
@@ -52,7 +53,7 @@ COUNTS = {
 
 def copies(stream, *pairs):
     for source, target in pairs:
-        stream.copy(1, 0, source, 2, 0, target, 100)
+        stream.copy(Slab(1, source, 0, 1000), 0, Slab(2, target, 0, 1000), 0, 100)
 
 
 def test_nothing_is_submitted_before_it_must():

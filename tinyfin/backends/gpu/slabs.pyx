@@ -14,9 +14,6 @@ cdef uint64_t SLAB = <uint64_t>64 << 20
 @cython.binding(False)
 cdef class Slab:
     """One allocation of the driver: its buffer, its address on the device, and on the host where it is mapped."""
-    cdef readonly uint64_t buffer, address, host, nbytes
-    cdef readonly object owner
-    cdef public uint64_t used, live      # bytes handed out from the front; bytes of living blocks
 
     def __init__(self, uint64_t buffer, uint64_t address, uint64_t host, uint64_t nbytes, owner=None):
         self.buffer, self.address, self.host, self.nbytes, self.owner = buffer, address, host, nbytes, owner
@@ -26,9 +23,6 @@ cdef class Slab:
 @cython.binding(False)
 cdef class Block:
     """The bytes of one storage. Its number is the address on the device."""
-    cdef readonly Pool pool
-    cdef readonly Slab slab
-    cdef readonly uint64_t block, nbytes, room
 
     @property
     def offset(self):
@@ -55,13 +49,6 @@ cdef class Pool:
         name: of the device, for messages.
         largest: bytes that one slab may have.
     """
-    cdef object new_slab, free_slab
-    cdef str name
-    cdef uint64_t largest
-    cdef dict free_lists                # room -> list of (slab, address)
-    cdef list slabs
-    cdef readonly uint64_t live, peak, requests, reused
-    cdef public object limit
 
     def __init__(self, new_slab, free_slab, str name, uint64_t largest):
         self.new_slab, self.free_slab, self.name, self.largest = new_slab, free_slab, name, largest
@@ -69,6 +56,9 @@ cdef class Pool:
 
     def allocate(self, uint64_t nbytes):
         """A block of at least so many bytes."""
+        return self.take(nbytes)
+
+    cdef Block take(self, uint64_t nbytes):
         cdef Block b = Block.__new__(Block)
         cdef uint64_t room = max((nbytes + ROUND - 1) // ROUND * ROUND, ROUND)
         cdef Slab slab
@@ -138,6 +128,28 @@ cdef class Pool:
         """Counters in bytes (live, peak, held from the driver), and of blocks (requests, reused)."""
         return {"live": self.live, "peak": self.peak, "held": sum([(<Slab>s).nbytes for s in self.slabs]),
                 "requests": self.requests, "reused": self.reused, "limit": self.limit}
+
+
+@cython.binding(False)
+cdef class Pools:
+    """The pools of a backend's devices, and the allocator that the core calls: (bytes, device number) -> block.
+
+    Args:
+        open_pool: function of a device's number that gives its pool, called when it is first needed.
+    """
+    cdef object open_pool
+    cdef list pools
+
+    def __init__(self, open_pool):
+        self.open_pool, self.pools = open_pool, []
+
+    def __call__(self, uint64_t nbytes, int index):
+        cdef object pool = self.pools[index] if index < len(self.pools) else None
+        if pool is None:
+            pool = self.open_pool(index)
+            self.pools += [None] * (index + 1 - len(self.pools))
+            self.pools[index] = pool
+        return (<Pool?>pool).take(nbytes)
 
 
 def to_device(uint64_t address, const unsigned char[::1] data not None):

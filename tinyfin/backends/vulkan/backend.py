@@ -7,7 +7,8 @@ from tinyfin.backends.base import Backend
 from tinyfin.backends.gpu.check import flush_level, same_bits
 from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
 from tinyfin.backends.gpu.launch import SCRATCH, set_device
-from tinyfin.backends.gpu.slabs import Pool, to_device, to_host
+from tinyfin.backends.gpu.slabs import Pool, Pools, to_device, to_host
+from tinyfin.backends.gpu.staging import Ring
 from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from tinyfin.backends.vulkan.record import Stream
 
 SLOT = SLOTS["vulkan"]
-STAGING = 32 << 20
-"""Bytes that pass between host and device at a time, where the host does not see the device's memory."""
+STAGING, PART = 64 << 20, 8 << 20
+"""Bytes of staging memory, and of a part that passes at a time."""
 
 
 class Device:
@@ -38,6 +39,7 @@ class Device:
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, opened.physical.name, largest)
         self.stage: Slab | None = None
+        self.ring = Ring(STAGING, self.reach)
         wanted = device.HOST_VISIBLE | device.HOST_COHERENT
         kind = opened.memory_type(wanted | device.HOST_CACHED) or opened.memory_type(wanted)
         self.faults = Faults(opened.slab(FAULT_BYTES, kind or 0, True))
@@ -48,6 +50,12 @@ class Device:
 
         pipelines = Pipelines(self.opened, soft)
         self.stream.use(pipelines.make, pipelines.layout)
+
+    def reach(self, value: int) -> None:
+        """Waits until the timeline has come to a value, also one of work that is not submitted yet."""
+        if value > self.stream.value:
+            self.stream.submit()
+        self.stream.wait(value)
 
     def synchronize(self) -> None:
         """Waits for everything asked so far; raises what a kernel found in its indices."""
@@ -74,37 +82,39 @@ class Device:
             self.stage = self.opened.slab(STAGING, kind or 0, True)
         return self.stage
 
-    def write(self, block: Block, data: memoryview) -> None:
-        """Bytes of the host into a block."""
-        if block.host:
-            self.stream.synchronize()
-            to_device(block.host, data)
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes of the host into a block; returns before the device has them, the host's may change then."""
+        if block.host and self.stream.idle():
+            to_device(block.host + offset, data)
             return
         stage = self.staging()
-        for start in range(0, len(data), STAGING):
-            n = min(STAGING, len(data) - start)
-            self.stream.synchronize()
-            to_device(stage.host, data[start : start + n])
-            at = block.offset + start
-            slab = block.slab
-            self.stream.copy(stage.buffer, 0, stage.address, slab.buffer, at, slab.address, n)
+        for start in range(0, len(data), PART):
+            part = data[start : start + PART]
+            place = self.ring.place(len(part), self.stream.value + 1)
+            to_device(stage.host + place, part)
+            self.stream.copy(stage, place, block.slab, block.offset + offset + start, len(part))
 
-    def read(self, block: Block, nbytes: int) -> bytearray:
-        """The first bytes of a block."""
-        out = bytearray(nbytes)
-        view = memoryview(out)
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes of a block to the host, when all work on it is done."""
         if block.host:
             self.synchronize()
-            to_host(view, block.host)
-            return out
-        stage, slab = self.staging(), block.slab
-        for start in range(0, nbytes, STAGING):
-            n = min(STAGING, nbytes - start)
-            at = block.offset + start
-            self.stream.copy(slab.buffer, at, slab.address, stage.buffer, 0, stage.address, n)
-            self.synchronize()
-            to_host(view[start : start + n], stage.host)
-        return out
+            to_host(out, block.host + offset)
+            return
+        stage, stream = self.staging(), self.stream
+        waiting: list[tuple[int, int, int]] = []
+        for start in (*range(0, len(out), PART), None):  # one part comes while another is copied
+            if start is not None:
+                n = min(PART, len(out) - start)
+                place = self.ring.place(n, stream.value + 1)
+                stream.copy(block.slab, block.offset + offset + start, stage, place, n)
+                stream.submit()
+                waiting.append((start, place, stream.value))
+            while waiting and (start is None or len(waiting) > 1):
+                first, place, value = waiting.pop(0)
+                stream.wait(value)
+                part = out[first : first + PART]
+                to_host(part, stage.host + place)
+        self.faults.check(self.opened.physical.name)
 
 
 class VulkanBackend(Backend):
@@ -114,7 +124,8 @@ class VulkanBackend(Backend):
 
     def __init__(self) -> None:
         self.opened_devices: dict[int, Device] = {}
-        SCRATCH[SLOT] = self.allocate
+        self.pools = Pools(lambda index: self.opened_device(index).pool)
+        SCRATCH[SLOT] = self.allocate = self.pools
 
     def missing(self, index: int = 0) -> str | None:
         """Why there is no such device."""
@@ -164,21 +175,17 @@ class VulkanBackend(Backend):
             new.stream.flush = flush_level(f"vulkan:{index}", new.stream, physical.name)
         return self.opened_devices[index]
 
-    def allocate(self, nbytes: int, index: int) -> Block:
-        """A block from the device's pool."""
-        return self.opened_device(index).pool.allocate(nbytes)
-
     def device_of(self, block: Block) -> Device:
         """The device whose pool a block is from."""
         return next(d for d in self.opened_devices.values() if d.pool is block.pool)
 
-    def upload(self, block: Block, data: bytes) -> None:
-        """Writes bytes into a block."""
-        self.device_of(block).write(block, memoryview(data).cast("B"))
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes into a block."""
+        self.device_of(block).write(block, offset, data)
 
-    def download(self, block: Block, nbytes: int) -> bytes | bytearray:
-        """The first bytes of a block, when all work on it is done."""
-        return self.device_of(block).read(block, nbytes)
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes out of a block, when all work on it is done."""
+        self.device_of(block).read(block, offset, out)
 
     def synchronize(self, index: int) -> None:
         """Waits until the device has done all that was asked of it."""

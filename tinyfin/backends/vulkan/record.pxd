@@ -8,7 +8,7 @@ cdef extern from "stream.h":
     ctypedef struct tf_vk_copy:
         uint64_t source, target, size
     ctypedef struct tf_vk_functions:
-        void *BeginCommandBuffer
+        int32_t GetSemaphoreCounterValue(void *device, uint64_t semaphore, uint64_t *value)
     ctypedef struct tf_stream:
         tf_vk_functions fn
         void *device

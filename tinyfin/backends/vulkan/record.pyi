@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from tinyfin.backends.gpu.slabs import Slab
+
 RING: int
 FUNCTIONS: tuple[str, ...]
 RESULTS: dict[int, str]
@@ -29,13 +31,7 @@ class Stream:
     def submit(self) -> None: ...
     def wait(self, value: int) -> None: ...
     def synchronize(self) -> None: ...
+    def idle(self) -> bool: ...
     def copy(
-        self,
-        source: int,
-        source_offset: int,
-        source_base: int,
-        target: int,
-        target_offset: int,
-        target_base: int,
-        nbytes: int,
+        self, source: Slab, source_offset: int, target: Slab, target_offset: int, nbytes: int
     ) -> None: ...

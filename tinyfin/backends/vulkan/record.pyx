@@ -3,6 +3,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from tinyfin.backends.gpu.launch cimport TF_CONSTANTS, set_launcher, table_add, table_clear, table_find, tf_launch
+from tinyfin.backends.gpu.slabs cimport Slab
 from tinyfin.core.abi cimport TF_VULKAN
 
 RING = TF_RING
@@ -100,15 +101,23 @@ cdef class Stream:
         self.check(stream_flush(&self.s))
         self.wait(self.s.value)
 
-    def copy(self, uint64_t source, uint64_t source_offset, uint64_t source_base, uint64_t target,
-             uint64_t target_offset, uint64_t target_base, uint64_t nbytes):
-        """Bytes from buffer to buffer; the bases are the buffers' addresses."""
+    def idle(self):
+        """Whether the device has done all that was recorded."""
+        cdef uint64_t now = 0
+        if self.s.open or self.s.lost:
+            return False
+        self.check(self.s.fn.GetSemaphoreCounterValue(self.s.device, self.s.semaphore, &now))
+        return now >= self.s.value
+
+    def copy(self, Slab source not None, uint64_t source_offset, Slab target not None, uint64_t target_offset,
+             uint64_t nbytes):
+        """Bytes from slab to slab."""
         cdef tf_vk_copy part
         cdef tf_range read, write
         part.source, part.target, part.size = source_offset, target_offset, nbytes
-        read.low, write.low = source_base + source_offset, target_base + target_offset
+        read.low, write.low = source.address + source_offset, target.address + target_offset
         read.high, write.high = read.low + nbytes, write.low + nbytes
-        self.check(stream_copy(&self.s, source, target, part, read, write))
+        self.check(stream_copy(&self.s, source.buffer, target.buffer, part, read, write))
 
     cdef int check(self, int32_t rc) except -1:
         if rc:

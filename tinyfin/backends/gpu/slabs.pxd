@@ -1,0 +1,27 @@
+"""Blocks of device memory for cimport."""
+from libc.stdint cimport uint64_t
+
+
+cdef class Slab:
+    cdef readonly uint64_t buffer, address, host, nbytes
+    cdef readonly object owner
+    cdef public uint64_t used, live      # bytes handed out from the front; bytes of living blocks
+
+
+cdef class Block:
+    cdef readonly Pool pool
+    cdef readonly Slab slab
+    cdef readonly uint64_t block, nbytes, room
+
+
+cdef class Pool:
+    cdef object new_slab, free_slab
+    cdef str name
+    cdef uint64_t largest
+    cdef dict free_lists                # room -> list of (slab, address)
+    cdef list slabs
+    cdef readonly uint64_t live, peak, requests, reused
+    cdef public object limit
+    cdef Block take(self, uint64_t nbytes)
+    cdef Slab slab_with(self, uint64_t room)
+    cdef void take_back(self, Block b) noexcept
