@@ -83,6 +83,12 @@ def copy_elsewhere(x, src):
         backend_of(x.device).write(block, offset, exchange.memory_of(base))
 
 
+def on_host(t):
+    """The elements on the host, without history and without asking a kernel of the device."""
+    t = t.detach()
+    return t if t.device.slot == CPU else window(t)[1].contiguous()
+
+
 def fall_back(op, args, attrs):
     """Runs on the CPU what a device lacks, with one warning for each operation and device."""
     device = next(a.device for a in args if isinstance(a, Tensor))
@@ -98,7 +104,7 @@ def fall_back(op, args, attrs):
     warn(f"{op.name} runs on the cpu: {lacks} (TINYFIN_FALLBACK=0 makes this an error)")
     old = tensor.set_mode(0, GRAD)
     try:
-        host = tuple(moved(a, CPU, 0) if isinstance(a, Tensor) else a for a in args)
+        host = tuple(on_host(a) if isinstance(a, Tensor) else a for a in args)
         result = op.run_with(host, attrs)
         if op.mutates:
             for written, a, h in zip(op.mutates, args, host):

@@ -14,10 +14,12 @@ def test_places_do_not_overlap_before_their_value_is_reached():
     def wait(value):
         reached[0] = max(reached[0], value)
 
-    ring, living = Ring(4096, wait), []
+    coming = [0]
+    ring, living = Ring(4096, wait, lambda: coming[0]), []
     for value in range(1, 2000):
+        coming[0] = value
         n = random.choice((1, 100, 256, 257, 1500, 4096))
-        start = ring.place(n, value)
+        start = ring.place(n)
         living = [p for p in living if p[2] > reached[0]]
         assert 0 <= start and start + n <= 4096
         assert all(start + n <= a or b <= start for a, b, _ in living)
@@ -27,11 +29,12 @@ def test_places_do_not_overlap_before_their_value_is_reached():
 
 def test_waits_for_no_more_than_it_needs():
     waits = []
-    ring = Ring(1024, waits.append)
-    assert [ring.place(256, v) for v in (1, 2, 3, 4)] == [0, 256, 512, 768] and waits == []
-    assert ring.place(300, 5) == 0 and waits == [1, 2]
+    values = iter((1, 2, 3, 4, 5))
+    ring = Ring(1024, waits.append, lambda: next(values))
+    assert [ring.place(256) for _ in range(4)] == [0, 256, 512, 768] and waits == []
+    assert ring.place(300) == 0 and waits == [1, 2]
 
 
 def test_too_much():
     with pytest.raises(ValueError, match="5000 bytes do not fit into a ring of 4096"):
-        Ring(4096, print).place(5000, 1)
+        Ring(4096, print, int).place(5000)

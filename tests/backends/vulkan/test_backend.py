@@ -98,7 +98,7 @@ def test_through_staging(monkeypatch):
     monkeypatch.setattr(module, "STAGING", 16384)
     monkeypatch.setattr(module, "PART", 4096)
     monkeypatch.setattr(device, "stage", None)
-    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach))
+    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach, device.upcoming))
     real = device.opened.slab(1 << 20, device.kind, True)
     hidden = Slab(real.buffer, real.address, 0, real.nbytes, real.owner)
     pool = module.Pool(lambda n: hidden, lambda s: None, "hidden", 1 << 20)

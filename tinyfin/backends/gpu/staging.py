@@ -16,15 +16,18 @@ class Ring:
 
     Args:
         wait: function of a value of the device's timeline that returns when it is reached.
+        upcoming: function that gives the value at which the work recorded next is done.
     """
 
-    def __init__(self, nbytes: int, wait: Callable[[int], None]) -> None:
-        self.nbytes, self.wait = nbytes, wait
+    def __init__(
+        self, nbytes: int, wait: Callable[[int], None], upcoming: Callable[[], int]
+    ) -> None:
+        self.nbytes, self.wait, self.upcoming = nbytes, wait, upcoming
         self.head = 0
         self.busy: deque[tuple[int, int, int]] = deque()
 
-    def place(self, nbytes: int, value: int) -> int:
-        """Where `nbytes` may be written that the device uses until its timeline has come to `value`."""
+    def place(self, nbytes: int) -> int:
+        """Where `nbytes` may be written that the work recorded next uses."""
         room = -(-nbytes // ALIGN) * ALIGN
         if room > self.nbytes:
             raise ValueError(f"{nbytes} bytes do not fit into a ring of {self.nbytes}")
@@ -35,6 +38,6 @@ class Ring:
                 self.wait(self.busy.popleft()[2])
         while self.busy and self.busy[0][0] < end and start < self.busy[0][1]:
             self.wait(self.busy.popleft()[2])
-        self.busy.append((start, end, value))
+        self.busy.append((start, end, self.upcoming()))
         self.head = end
         return start

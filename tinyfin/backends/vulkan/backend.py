@@ -39,7 +39,7 @@ class Device:
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, opened.physical.name, largest)
         self.stage: Slab | None = None
-        self.ring = Ring(STAGING, self.reach)
+        self.ring = Ring(STAGING, self.reach, self.upcoming)
         wanted = device.HOST_VISIBLE | device.HOST_COHERENT
         kind = opened.memory_type(wanted | device.HOST_CACHED) or opened.memory_type(wanted)
         self.faults = Faults(opened.slab(FAULT_BYTES, kind or 0, True))
@@ -50,6 +50,10 @@ class Device:
 
         pipelines = Pipelines(self.opened, soft)
         self.stream.use(pipelines.make, pipelines.layout)
+
+    def upcoming(self) -> int:
+        """The timeline's value when the work recorded next is done."""
+        return self.stream.value + 1
 
     def reach(self, value: int) -> None:
         """Waits until the timeline has come to a value, also one of work that is not submitted yet."""
@@ -90,7 +94,7 @@ class Device:
         stage = self.staging()
         for start in range(0, len(data), PART):
             part = data[start : start + PART]
-            place = self.ring.place(len(part), self.stream.value + 1)
+            place = self.ring.place(len(part))
             to_device(stage.host + place, part)
             self.stream.copy(stage, place, block.slab, block.offset + offset + start, len(part))
 
@@ -105,7 +109,7 @@ class Device:
         for start in (*range(0, len(out), PART), None):  # one part comes while another is copied
             if start is not None:
                 n = min(PART, len(out) - start)
-                place = self.ring.place(n, stream.value + 1)
+                place = self.ring.place(n)
                 stream.copy(block.slab, block.offset + offset + start, stage, place, n)
                 stream.submit()
                 waiting.append((start, place, stream.value))
