@@ -41,5 +41,7 @@ FALLBACK = _flag("TINYFIN_FALLBACK", True)
 """Whether the CPU runs what a device lacks."""
 GPU_TIMEOUT = _number("TINYFIN_GPU_TIMEOUT", 60)
 """Seconds that a wait for a GPU may take before its device counts as lost."""
+CACHE = os.environ.get("TINYFIN_CACHE", "~/.cache/tinyfin").strip()
+"""Folder of compiled pipelines; empty keeps none."""
 CHECK = _flag("TINYFIN_CHECK", False)
 """Stop at the first operation that makes a NaN or infinity."""

@@ -29,7 +29,9 @@ class Device:
 
     def __init__(self, opened: Opened) -> None:
         from tinyfin.backends.vulkan import device
+        from tinyfin.backends.vulkan.cache import PipelineCache
 
+        self.cache = PipelineCache(opened)
         self.opened = opened
         self.shared = opened.unified is not None
         kind = opened.unified if self.shared else opened.memory_type(device.DEVICE_LOCAL)
@@ -48,7 +50,7 @@ class Device:
         """Takes modules with or without emulated fused multiply-add."""
         from tinyfin.backends.vulkan.pipelines import Pipelines
 
-        pipelines = Pipelines(self.opened, soft)
+        pipelines = Pipelines(self.opened, self.cache, soft)
         self.stream.use(pipelines.make, pipelines.layout)
 
     def upcoming(self) -> int:

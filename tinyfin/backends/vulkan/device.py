@@ -63,6 +63,7 @@ class Physical:
         self.rank = RANK.get(properties.deviceType, 3)
         self.version = (properties.apiVersion >> 22 & 0x7F, properties.apiVersion >> 12 & 0x3FF)
         self.driver: int = properties.driverVersion
+        self.cache_id = bytes(properties.pipelineCacheUUID).hex()
         limits = properties.limits
         self.shared_bytes: int = limits.maxComputeSharedMemorySize
         self.push_bytes: int = limits.maxPushConstantsSize

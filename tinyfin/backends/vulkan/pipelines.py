@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tinyfin.backends.vulkan.cache import PipelineCache
     from tinyfin.backends.vulkan.device import Opened
 
 COMPUTE_STAGE = 0x20
@@ -22,10 +23,11 @@ class Pipelines:
         soft: take the modules that emulate fused multiply-add.
     """
 
-    def __init__(self, opened: Opened, soft: bool = False) -> None:
+    def __init__(self, opened: Opened, cache: PipelineCache, soft: bool = False) -> None:
         vk = api()
 
         self.device, self.limits, self.soft = opened.handle, opened.physical, soft
+        self.cache = cache
         self.modules: dict[int, Any] = {}
         push = vk.VkPushConstantRange(stageFlags=COMPUTE_STAGE, offset=0, size=PUSH_BYTES)
         plan = vk.VkPipelineLayoutCreateInfo(pPushConstantRanges=[push])
@@ -54,7 +56,9 @@ class Pipelines:
             pSpecializationInfo=chosen,
         )
         info = vk.VkComputePipelineCreateInfo(stage=stage, layout=self.plan)
-        return number(vk.vkCreateComputePipelines(self.device, None, 1, [info], None)[0])
+        self.cache.made += 1
+        made = vk.vkCreateComputePipelines(self.device, self.cache.handle, 1, [info], None)
+        return number(made[0])
 
     def module(self, shader: int) -> Any:
         """The module of a number."""

@@ -1,0 +1,89 @@
+"""The driver's compiled pipelines on disk, one file for each device, driver and build of our shaders.
+
+A file is the CRC32 of its data and the data; one that does not match is left unread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pathlib
+import zlib
+
+from tinyfin import config
+from tinyfin.backends.gpu import modules
+from tinyfin.backends.vulkan.device import api
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tinyfin.backends.vulkan.device import Opened
+
+
+class PipelineCache:
+    """What the driver keeps of the pipelines that it compiled for one device."""
+
+    def __init__(self, opened: Opened) -> None:
+        vk = api()
+
+        self.device, self.path = opened.handle, path_for(opened)
+        data = read(self.path)
+        start = vk.ffi.from_buffer(data)
+        info = vk.VkPipelineCacheCreateInfo(initialDataSize=len(data), pInitialData=start)
+        self.handle = vk.vkCreatePipelineCache(self.device, info, None)
+        self.made = 0
+        """Pipelines since the file was read or written."""
+        if self.path is not None:
+            atexit.register(self.save)
+
+    def data(self) -> bytes:
+        """What the driver would have written."""
+        vk = api()
+        ffi, lib = vk.ffi, vk.lib
+
+        size = ffi.new("size_t *")
+        if lib.vkGetPipelineCacheData(self.device, self.handle, size, ffi.NULL) or not size[0]:
+            return b""
+        room = ffi.new("char[]", size[0])
+        if lib.vkGetPipelineCacheData(self.device, self.handle, size, room):
+            return b""
+        return bytes(ffi.buffer(room, size[0]))
+
+    def save(self) -> None:
+        """Writes the file where pipelines were made; a full or forbidden disk costs only the file."""
+        if self.path is None or not self.made:
+            return
+        data = self.data()
+        unfinished = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
+            unfinished.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+        self.made = 0
+
+
+def path_for(opened: Opened) -> pathlib.Path | None:
+    """The file of a device, its driver and our shaders; None where nothing is to be kept."""
+    if not config.CACHE:
+        return None
+    physical = opened.physical
+    shaders = zlib.crc32(modules.archive().read("index.json"))
+    for info in modules.archive().infolist():
+        shaders = zlib.crc32(info.CRC.to_bytes(4, "little"), shaders)
+    name = f"vulkan-{physical.cache_id}-{physical.driver:08x}-{shaders:08x}.bin"
+    return pathlib.Path(config.CACHE).expanduser() / name
+
+
+def read(path: pathlib.Path | None) -> bytes:
+    """A file's data, or nothing."""
+    try:
+        content = b"" if path is None else path.read_bytes()
+    except OSError:
+        return b""
+    found, data = content[:4], content[4:]
+    return data if found == zlib.crc32(data).to_bytes(4, "little") else b""
