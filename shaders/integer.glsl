@@ -49,8 +49,8 @@ T tf_pow(T a, T b) {
   }
   return T(r);
 }
-T tf_shl(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? 0 : T(U(a) << U(b)); }
-T tf_shr(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? (a < 0 ? -1 : 0) : a >> b; }
+T tf_shl(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? 0 : T(U(a) << uint(b)); }
+T tf_shr(T a, T b) { return b < 0 || U(b) >= U(TF_WIDTH) ? (a < 0 ? -1 : 0) : a >> uint(b); }
 T tf_floor(T a) { return a; }
 T tf_ceil(T a) { return a; }
 T tf_trunc(T a) { return a; }

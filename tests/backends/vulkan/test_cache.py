@@ -12,7 +12,9 @@ x = tf.ones(5, device="vulkan").sigmoid()
 assert x.cpu()[0].item() == tf.ones(1).sigmoid().item()
 device = REGISTRY["vulkan"].opened_devices[0]
 print(len(cache.read(device.cache.path)) if device.cache.path else None)
-""".replace("import tinyfin as tf", "import tinyfin as tf\nfrom tinyfin.backends.vulkan import cache")
+""".replace(
+    "import tinyfin as tf", "import tinyfin as tf\nfrom tinyfin.backends.vulkan import cache"
+)
 
 
 def run(folder):

@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
-from tinyfin.core.layout cimport collapse
+from tinyfin.core.layout cimport collapse, dense_strides
 
 from tinyfin.backends.gpu.modules import numbers
 from tinyfin.ops.row import TABLE
@@ -275,6 +275,26 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
         if out.dtype == TF_I64:
             c.compute = TF_I32
     return run(&c)
+
+
+cdef int dense(tf_view *v, list keep, tf_call *call) noexcept:
+    """Makes a view row-major without gaps: as it is, or a copy of it, in memory that the caller keeps
+    until its last dispatch."""
+    cdef tf_view x = v[0]
+    cdef const tf_view *source = &x
+    cdef tf_attrs none
+    cdef object block
+    if v.flags & (TF_CONTIGUOUS | TF_ABSENT) or v.size == 0:
+        return TF_OK
+    try:
+        block = scratch(v, <uint64_t>(v.size * tf_itemsize[v.dtype]))
+        keep.append(block)
+        v.block, v.offset = <void *><uint64_t>block.block, 0
+    except Exception as error:
+        return failed(v, call, error)
+    memset(&none, 0, sizeof(none))
+    dense_strides(v)
+    return copy(&source, 1, &v, &none, call)
 
 
 KERNELS = {"elementwise": kernel_capsule(elementwise), "copy": kernel_capsule(copy)}

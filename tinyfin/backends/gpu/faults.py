@@ -26,9 +26,10 @@ OPERATIONS = (
     "nll_loss",
     "cross_entropy",
     "take",
-    "max_unpool",
+    "pool_gather",
     "check_not_nan",
     "check_unit_interval",
+    "pool_scatter",
 )
 """What a body's first word for fault.glsl means."""
 

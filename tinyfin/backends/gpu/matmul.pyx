@@ -1,6 +1,251 @@
-"""Matrix products."""
+"""Matrix products of any strides, batched and broadcast; linear layers.
+
+Tiles depend on the shape alone, and each gives every element the same one chain over k.
+"""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from tinyfin.backends.gpu.axes cimport *
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
-KERNELS = {}
+from tinyfin.backends.gpu.modules import shader
+
+cdef enum:
+    NARROW = 8                # columns up to which tiles are tall
+    WAVE = 132                # work groups that a large device runs at once
+    DISPATCHES = 4096         # of one call, at most; what would take more falls back
+    KINDS = 6
+    SMALL = 0                 # kinds of tiles
+
+cdef int SMALL_F32 = shader("matmul_small_f32")
+cdef int SMALL_INT = shader("matmul_small_int")
+cdef int SMALL_I64 = shader("matmul_small_i64")
+cdef int TILED = shader("matmul_f32")
+
+cdef struct Tile:
+    int64_t rows, cols
+    int depth
+    double speed              # of a full one, where 1 is the fastest
+
+cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.70), Tile(64, 128, 16, 0.85),
+                          Tile(128, 64, 16, 0.85), Tile(128, 128, 8, 0.96), Tile(128, 256, 8, 1.0)]
+cdef int ONLY = -1            # the kind that is always taken
+
+
+def only_tiles(int kind=-1):
+    """Takes one kind of tiles for all products of floats, for measuring and testing; -1 chooses by the shape."""
+    global ONLY
+    if not -1 <= kind < KINDS:
+        raise ValueError(f"only_tiles: kind is {kind}, expected -1 to {KINDS - 1}")
+    ONLY = kind
+
+
+cdef struct Product:
+    # out[i, j] = sum of a[i, q] * b[q, j]; strides in elements
+    int64_t m, n, k, a_row, a_k, b_k, b_col, out_row, out_col, bias_row, bias_col
+    int dtype
+    const tf_view *a
+    const tf_view *b
+    const tf_view *out
+    const tf_view *bias       # NULL: none
+    tf_call *call
+    Axes batch                # operands a and b; out is dense
+
+
+cdef void swap(Product *q) noexcept nogil:
+    """The transposed product: columns become rows."""
+    cdef int d
+    q.a, q.b = q.b, q.a
+    q.m, q.n = q.n, q.m
+    q.a_row, q.a_k, q.b_k, q.b_col = q.b_col, q.b_k, q.a_k, q.a_row
+    q.out_row, q.out_col = q.out_col, q.out_row
+    q.bias_row, q.bias_col = q.bias_col, q.bias_row
+    for d in range(q.batch.ndim):
+        q.batch.strides[0][d], q.batch.strides[1][d] = q.batch.strides[1][d], q.batch.strides[0][d]
+
+
+cdef void simplify(Product *q) noexcept nogil:
+    """Batch axes that continue A's rows over one B become rows."""
+    cdef Axes *batch = &q.batch
+    cdef int d, nd = 0
+    for d in range(batch.ndim):
+        if batch.shape[d] != 1:
+            batch.shape[nd] = batch.shape[d]
+            batch.strides[0][nd], batch.strides[1][nd] = batch.strides[0][d], batch.strides[1][d]
+            nd += 1
+    while nd and batch.strides[1][nd - 1] == 0 and (q.m == 1 or batch.strides[0][nd - 1] == q.m * q.a_row):
+        nd -= 1
+        if q.m == 1:
+            q.a_row = batch.strides[0][nd]
+        q.m *= batch.shape[nd]
+        batch.count //= batch.shape[nd]
+    batch.ndim = nd
+
+
+cdef inline bint closer(int64_t a, int64_t b) noexcept nogil:
+    """Whether steps of `a` are shorter than those of `b`."""
+    return (a if a >= 0 else -a) < (b if b >= 0 else -b)
+
+
+cdef void operands(Product *q, tf_launch *l) noexcept nogil:
+    write(l, q.out)
+    read(l, q.a)
+    read(l, q.b)
+    if q.bias != NULL:
+        read(l, q.bias)
+    else:
+        number(l, 0)
+
+
+cdef void words(Product *q, tf_launch *l) noexcept nogil:
+    cdef int64_t[12] values = [q.m, q.n, q.k, q.a_row, q.a_k, q.b_k, q.b_col, q.out_row, q.out_col,
+                               q.bias_row, q.bias_col, q.batch.count]
+    cdef int i
+    for i in range(12):
+        word(l, values[i])
+    shape_words(l, &q.batch)
+    stride_words(l, &q.batch, 0)
+    stride_words(l, &q.batch, 1)
+
+
+cdef inline int64_t tiles(const Product *q, int64_t rows, int64_t cols) noexcept nogil:
+    return (q.m + rows - 1) // rows * ((q.n + cols - 1) // cols) * q.batch.count
+
+
+cdef int small(Product *q) noexcept:
+    """Tiles of 16 x 16; 32 x 8 where there are few columns, or few rows."""
+    cdef tf_launch l
+    cdef int64_t rows = 16, cols = 16, depth = 16
+    if min(q.m, q.n) <= NARROW:
+        rows, cols, depth = 32, 8, 64
+        if q.dtype == TF_I64:
+            depth = 32
+        if q.m < q.n:
+            swap(q)
+    begin(&l, SMALL_F32 if q.dtype >= TF_F16 else SMALL_I64 if q.dtype == TF_I64 else SMALL_INT, q.call)
+    operands(q, &l)
+    words(q, &l)
+    constant(&l, 0, q.dtype)
+    constant(&l, 1, rows)
+    constant(&l, 2, cols)
+    constant(&l, 3, depth)
+    constant(&l, 4, closer(q.a_row, q.a_k))
+    constant(&l, 5, closer(q.b_col, q.b_k))
+    spread(&l, tiles(q, rows, cols))
+    return launch(&l, q.out, q.call)
+
+
+cdef int kind_of(const Product *q) noexcept nogil:
+    """The tiles that are expected to take the least time: full waves of them."""
+    cdef double cost, least = 0
+    cdef int kind, best = SMALL
+    if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
+        return SMALL
+    if ONLY >= 0:
+        return ONLY
+    for kind in range(KINDS):
+        cost = (tiles(q, TILES[kind].rows, TILES[kind].cols) + WAVE - 1) // WAVE
+        cost *= TILES[kind].rows * TILES[kind].cols / TILES[kind].speed
+        if kind == 0 or cost < least:
+            best, least = kind, cost
+    return best
+
+
+cdef uint32_t layout(const Product *q, int k, const tf_view *v, int64_t size, int64_t step, int64_t k_step) noexcept nogil:
+    """How a tile of operand k is loaded: along k or across it (1), several elements at once (2)."""
+    cdef int64_t odd = address_of(v) // tf_itemsize[v.dtype]
+    cdef int d
+    cdef bint across = closer(step, k_step)
+    if address_of(v) % tf_itemsize[v.dtype]:
+        return across
+    for d in range(q.batch.ndim):
+        odd |= q.batch.strides[k][d]
+    if step == 1 and not (odd | k_step | size) & 3:
+        return 3
+    if k_step == 1 and not (odd | step | q.k) & 3:
+        return 2
+    return across
+
+
+cdef int tiled(Product *q, int kind) noexcept:
+    """Tiles of several results for each invocation."""
+    cdef tf_launch l
+    cdef const Tile *tile = &TILES[kind]
+    begin(&l, TILED, q.call)
+    operands(q, &l)
+    words(q, &l)
+    constant(&l, 0, q.dtype)
+    constant(&l, 1, tile.rows // 64)
+    constant(&l, 2, tile.cols // 64)
+    constant(&l, 3, tile.depth)
+    constant(&l, 4, layout(q, 0, q.a, q.m, q.a_row, q.a_k))
+    constant(&l, 5, layout(q, 1, q.b, q.n, q.b_col, q.b_k))
+    constant(&l, 6, not (q.n & 3 or address_of(q.out) & 15))
+    spread(&l, tiles(q, tile.rows, tile.cols))
+    return launch(&l, q.out, q.call)
+
+
+cdef int run(Product *q) noexcept:
+    q.call.detail[0] = q.dtype
+    if q.dtype > TF_F32 or (q.dtype == TF_I64 and not features(q.out) & HAS_INT64):
+        return TF_EUNSUPPORTED
+    if not within_reach(q.a) or not within_reach(q.b) or not within_reach(q.out) or (
+            q.bias != NULL and not within_reach(q.bias)):
+        return TF_EUNSUPPORTED
+    if q.out.size == 0:
+        return TF_OK
+    simplify(q)
+    q.out_row, q.out_col = q.n, 1
+    if not merged(&q.batch):
+        return TF_EUNSUPPORTED
+    cdef int kind = kind_of(q)
+    return small(q) if kind == SMALL else tiled(q, kind)
+
+
+cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call) noexcept with gil:
+    cdef const tf_view *a = inputs[0]
+    cdef const tf_view *b = inputs[1]
+    cdef Product q
+    cdef int na = a.ndim - 2, nb = b.ndim - 2, nd = max(na, nb, 0), i, d
+    cdef int64_t size, sa, sb
+    q.a, q.b, q.out, q.bias, q.call, q.dtype = a, b, outputs[0], NULL, call, a.dtype
+    q.bias_row = q.bias_col = 0
+    q.k, q.a_k = a.shape[a.ndim - 1], a.strides[a.ndim - 1]
+    q.m, q.a_row, q.n, q.b_col, q.b_k = 1, 0, 1, 0, b.strides[max(nb, 0)]
+    if na >= 0:
+        q.m, q.a_row = a.shape[na], a.strides[na]
+    if nb >= 0:
+        q.n, q.b_col = b.shape[nb + 1], b.strides[nb + 1]
+    no_axes(&q.batch, 2)
+    for i in range(nd):
+        size, sa, sb = 1, 0, 0
+        d = i - (nd - na)
+        if d >= 0 and a.shape[d] != 1:
+            size, sa = a.shape[d], a.strides[d]
+        d = i - (nd - nb)
+        if d >= 0 and b.shape[d] != 1:
+            size, sb = b.shape[d], b.strides[d]
+        axis(&q.batch, size, sa, sb)
+    return run(&q)
+
+
+cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call) noexcept with gil:
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *w = inputs[1]
+    cdef Product q
+    cdef int i
+    q.a, q.b, q.out, q.call, q.dtype = x, w, outputs[0], call, x.dtype
+    q.bias = inputs[2] if n > 2 and not inputs[2].flags & TF_ABSENT else NULL
+    q.bias_row, q.bias_col = 0, q.bias.strides[0] if q.bias != NULL else 0
+    q.m, q.a_row, q.k, q.a_k = 1, 0, x.shape[x.ndim - 1], x.strides[x.ndim - 1]
+    q.n, q.b_col, q.b_k = w.shape[0], w.strides[0], w.strides[1]
+    no_axes(&q.batch, 2)
+    for i in range(x.ndim - 1):
+        axis(&q.batch, x.shape[i], x.strides[i], 0)
+    return run(&q)
+
+
+KERNELS = {"matmul": kernel_capsule(matmul), "linear": kernel_capsule(linear)}

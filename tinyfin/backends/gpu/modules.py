@@ -7,6 +7,7 @@ import pathlib
 import zipfile
 from functools import lru_cache
 
+from tinyfin import config
 from tinyfin.backends.gpu.text import assembled
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-FILE = pathlib.Path(__file__).parent / "shaders.zip"
+FILE = pathlib.Path(config.SHADERS or pathlib.Path(__file__).parent / "shaders.zip")
 
 
 @lru_cache(maxsize=None)
@@ -44,6 +45,10 @@ def parts() -> dict[str, str]:
 
 def shader(name: str) -> int:
     """The number of a module."""
+    if name not in numbers():
+        raise LookupError(
+            f"{FILE} has no module {name}: it was made for another version of tinyfin"
+        )
     return numbers()[name]
 
 

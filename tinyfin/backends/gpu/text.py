@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
-FIELD = re.compile(r"^ \* (operands|words|constants|group|numbers): (.*(?:\n \*   +.*)*)", re.MULTILINE)
+FIELD = re.compile(
+    r"^ \* (operands|words|constants|group|numbers): (.*(?:\n \*   +.*)*)", re.MULTILINE
+)
 WORD = re.compile(r"(uint|int|float) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
 PUSH_BYTES = 128
@@ -31,7 +33,9 @@ NUMBERS = {
 def heading(text: str) -> dict[str, Any]:
     """The fields of a body's first comment: operands, words, constants, group, numbers."""
     comment = text[: text.index("*/")]
-    found = {name: " ".join(value.replace("\n *", " ").split()) for name, value in FIELD.findall(comment)}
+    found = {
+        name: " ".join(value.replace("\n *", " ").split()) for name, value in FIELD.findall(comment)
+    }
     words: list[tuple[str, str, int]] = []
     for part in filter(None, (p.strip() for p in found.get("words", "").split(";"))):
         match = WORD.match(part)
@@ -65,7 +69,9 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
         else:
             lines.append(f"const uint {name} = TF_C{i};")
     sizes = (*about["group"], 1, 1)[:3]
-    lines.append("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;".format(*sizes))
+    lines.append(
+        "layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;".format(*sizes)
+    )
     lines.append(f"#define TF_GROUP {sizes[0] * sizes[1] * sizes[2]}u")
     total = max(1, sum(n for _, _, n in about["words"]))
     if api == "vulkan":
@@ -129,4 +135,6 @@ def assembled(
         text += included("float.glsl", parts)
     elif kind in ("integer", "long"):
         text += included("integer.glsl", parts)
-    return "\n".join(head) + "\n" + text + about.get("expression", "") + included(about["file"], parts)
+    return (
+        "\n".join(head) + "\n" + text + about.get("expression", "") + included(about["file"], parts)
+    )

@@ -50,8 +50,8 @@ class Device:
         """Takes modules with or without emulated fused multiply-add."""
         from tinyfin.backends.vulkan.pipelines import Pipelines
 
-        pipelines = Pipelines(self.opened, self.cache, soft)
-        self.stream.use(pipelines.make, pipelines.layout)
+        self.pipelines = Pipelines(self.opened, self.cache, soft)
+        self.stream.use(self.pipelines.make, self.pipelines.layout)
 
     def upcoming(self) -> int:
         """The timeline's value when the work recorded next is done."""

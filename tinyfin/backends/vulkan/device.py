@@ -69,6 +69,7 @@ class Physical:
         self.push_bytes: int = limits.maxPushConstantsSize
         self.groups = tuple(limits.maxComputeWorkGroupCount)
         self.invocations: int = limits.maxComputeWorkGroupInvocations
+        self.group = tuple(limits.maxComputeWorkGroupSize)
         self.float64 = self.int64 = False
 
     def lacks(self) -> str | None:

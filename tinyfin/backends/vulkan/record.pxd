@@ -1,7 +1,8 @@
 """Streams for cimport."""
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from tinyfin.backends.gpu.launch cimport tf_key, tf_launch, tf_range, tf_table
+from tinyfin.backends.gpu.launch cimport tf_launch, tf_range
+from tinyfin.backends.gpu.programs cimport Programs
 
 cdef extern from "stream.h":
     enum: TF_RING
@@ -25,13 +26,7 @@ cdef extern from "stream.h":
                         tf_range write) nogil
     int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, const tf_launch *l) nogil
 
-cdef class Stream:
+cdef class Stream(Programs):
     cdef tf_stream s
-    cdef readonly str name
-    cdef tf_table table              # key -> pipeline
-    cdef object make                 # function of (shader, constants) that gives a pipeline
     cdef uint64_t layout
-    cdef public int flush            # the constant FLUSH of deterministic calls; -1: such calls are refused
     cdef int check(self, int32_t rc) except -1
-    cdef uint64_t pipeline(self, const tf_key *key) except 0
-

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tinyfin.backends.gpu.programs import Programs
 from tinyfin.backends.gpu.slabs import Slab
 
 RING: int
@@ -9,8 +10,7 @@ FUNCTIONS: tuple[str, ...]
 RESULTS: dict[int, str]
 STREAMS: dict[int, Stream]
 
-class Stream:
-    flush: int
+class Stream(Programs):
     def __init__(
         self,
         name: str,
@@ -21,8 +21,6 @@ class Stream:
         buffers: Sequence[int],
         seconds: float,
     ) -> None: ...
-    @property
-    def name(self) -> str: ...
     @property
     def value(self) -> int: ...
     @property

@@ -2,7 +2,8 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from tinyfin.backends.gpu.launch cimport TF_CONSTANTS, set_launcher, table_add, table_clear, table_find, tf_launch
+from tinyfin.backends.gpu.launch cimport set_launcher, tf_launch
+from tinyfin.backends.gpu.programs cimport Programs
 from tinyfin.backends.gpu.slabs cimport Slab
 from tinyfin.core.abi cimport TF_VULKAN
 
@@ -22,15 +23,7 @@ STREAMS = {}
 cdef int launch(int index, tf_launch *l) except -1:
     """Records a dispatch on a device."""
     cdef Stream stream = STREAMS[index]
-    cdef uint64_t handle
-    if l.deterministic:
-        if stream.flush < 0:
-            raise RuntimeError(f"vulkan: {stream.name} gives other bits than the CPU (see 'tinyfin shaders validate'); "
-                               "deterministic mode refuses it")
-        l.key.constants[0] = <uint32_t>stream.flush
-    handle = table_find(&stream.table, &l.key)
-    if not handle:
-        handle = stream.pipeline(&l.key)
+    cdef uint64_t handle = stream.handle_of(l)
     stream.check(stream_launch(&stream.s, handle, stream.layout, l))
     return 0
 
@@ -39,7 +32,7 @@ set_launcher(TF_VULKAN, launch)
 
 
 @cython.binding(False)
-cdef class Stream:
+cdef class Stream(Programs):
     """The queue of one device: commands in, one timeline out.
 
     The first error ends it: every later call raises the same, other backends go on.
@@ -56,24 +49,13 @@ cdef class Stream:
         for i in range(TF_RING):
             self.s.buffers[i] = <void *><size_t>buffers[i]
         self.s.device, self.s.queue = <void *><size_t>device, <void *><size_t>queue
-        self.s.semaphore, self.s.timeout, self.name = semaphore, <int64_t>(seconds * 1e9), name
-        self.flush = -1
-
-    def __dealloc__(self):
-        table_clear(&self.table)
+        self.s.semaphore, self.s.timeout = semaphore, <int64_t>(seconds * 1e9)
+        self.api, self.name = "vulkan", name
 
     def use(self, make, uint64_t layout):
         """Takes a maker of pipelines, (shader, constants) -> handle, and the layout that they all have."""
-        table_clear(&self.table)
-        self.make, self.layout = make, layout
-
-    cdef uint64_t pipeline(self, const tf_key *key) except 0:
-        """Makes what the table lacks."""
-        cdef int i
-        cdef uint64_t handle = self.make(key.shader, tuple([key.constants[i] for i in range(TF_CONSTANTS)]))
-        if not handle or not table_add(&self.table, key, handle):
-            raise MemoryError(f"vulkan: {self.name}: no pipeline for shader {key.shader}")
-        return handle
+        self.take(make)
+        self.layout = layout
 
     @property
     def value(self):
@@ -122,7 +104,5 @@ cdef class Stream:
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered {rc}").format(seconds=self.s.timeout / 1e9)
-            if rc == -1 or rc == -2:
-                raise MemoryError(f"vulkan: {self.name}: {text}")
-            raise RuntimeError(f"vulkan: {self.name}: {text}; tensors there are lost, other backends go on")
+            raise self.failure(text, rc == -1 or rc == -2)
         return 0

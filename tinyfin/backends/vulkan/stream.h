@@ -8,9 +8,9 @@
 #define TF_STREAM_H
 #include <stdint.h>
 #include <string.h>
-#include "launch.h"
+#include "hazards.h"
 
-enum { TF_RING = 8, TF_HAZARDS = 64, TF_FLUSH_AFTER = 64 };
+enum { TF_RING = 8, TF_FLUSH_AFTER = 64 };
 
 typedef struct { uint32_t type; const void *next; uint32_t flags; const void *inherited; } tf_vk_begin_info;
 typedef struct { uint32_t type; const void *next; uint32_t source, target; } tf_vk_barrier;
@@ -56,8 +56,7 @@ typedef struct {
   int64_t timeout;             /* nanoseconds that a wait may take */
   int current, open, work;     /* work: commands in the open buffer */
   int32_t lost;                /* the first error; the device is not used after it */
-  int nreads, nwrites;         /* since the last barrier */
-  tf_range reads[TF_HAZARDS], writes[TF_HAZARDS];
+  tf_hazards hazards;
 } tf_stream;
 
 enum { STAGES = 0x800 | 0x1000, HOST_STAGE = 0x4000 };           /* compute shader, transfer; host */
@@ -105,45 +104,22 @@ static int32_t stream_flush(tf_stream *s) {
   return 0;
 }
 
-static int overlaps(const tf_range *list, int n, tf_range r) {
-  for (int i = 0; i < n; i++)
-    if (list[i].low < r.high && r.low < list[i].high) return 1;
-  return 0;
-}
-
-/* A barrier where the next command reads what was written, or writes what was used, since the last
-   one; barriers order commands of earlier buffers too, so the lists live on over submissions. */
-static void stream_order(tf_stream *s, const tf_range *reads, int nreads, const tf_range *writes, int nwrites) {
-  int clash = s->nreads + nreads > TF_HAZARDS || s->nwrites + nwrites > TF_HAZARDS;
-  for (int i = 0; i < nreads && !clash; i++) clash = overlaps(s->writes, s->nwrites, reads[i]);
-  for (int i = 0; i < nwrites && !clash; i++)
-    clash = overlaps(s->writes, s->nwrites, writes[i]) || overlaps(s->reads, s->nreads, writes[i]);
-  if (clash) {
-    tf_vk_barrier all = {46, 0, WROTE, USES};
-    s->fn.CmdPipelineBarrier(s->buffers[s->current], STAGES, STAGES, 0, 1, &all, 0, 0, 0, 0);
-    s->nreads = s->nwrites = 0;
-  }
-  for (int i = 0; i < nreads; i++) s->reads[s->nreads++] = reads[i];
-  for (int i = 0; i < nwrites; i++) s->writes[s->nwrites++] = writes[i];
+/* The next command waits for all before it. */
+static void stream_barrier(tf_stream *s) {
+  tf_vk_barrier all = {46, 0, WROTE, USES};
+  s->fn.CmdPipelineBarrier(s->buffers[s->current], STAGES, STAGES, 0, 1, &all, 0, 0, 0, 0);
 }
 
 static int32_t stream_done(tf_stream *s) { return ++s->work >= TF_FLUSH_AFTER ? stream_flush(s) : 0; }
 
 static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, const tf_launch *l) {
-  tf_range reads[TF_OPERANDS], writes[TF_OPERANDS];
   uint32_t push[2 * TF_OPERANDS + TF_WORDS], bytes = 8u * l->operands + 4u * l->words;
-  int nreads = 0, nwrites = 0;
   int32_t rc = stream_open(s);
   if (rc) return rc;
   void *buffer = s->buffers[s->current];
-  for (int k = 0; k < l->operands; k++)
-    if (l->range[k].low != l->range[k].high) {
-      if (l->written >> k & 1) writes[nwrites++] = l->range[k];
-      else reads[nreads++] = l->range[k];
-    }
   memcpy(push, l->at, 8u * l->operands);
   memcpy(push + 2 * l->operands, l->word, 4u * l->words);
-  stream_order(s, reads, nreads, writes, nwrites);
+  if (hazards_enter_launch(&s->hazards, l)) stream_barrier(s);
   if (s->pipeline != pipeline) {
     s->fn.CmdBindPipeline(buffer, 1, pipeline);
     s->pipeline = pipeline;
@@ -157,7 +133,7 @@ static int32_t stream_copy(tf_stream *s, uint64_t source, uint64_t target, tf_vk
                            tf_range write) {
   int32_t rc = stream_open(s);
   if (rc) return rc;
-  stream_order(s, &read, 1, &write, 1);
+  if (hazards_enter(&s->hazards, &read, 1, &write, 1)) stream_barrier(s);
   s->fn.CmdCopyBuffer(s->buffers[s->current], source, target, 1, &part);
   return stream_done(s);
 }
