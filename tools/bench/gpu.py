@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import models  # noqa: E402
+import models
 
 CASES = []
 """(group, name, goal as a ratio, bytes or operations of a run, unit, builder)."""
