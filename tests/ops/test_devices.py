@@ -10,7 +10,11 @@ import samples
 import tinyfin as tf
 
 SUBJECTS = samples.subjects()
-FALLS_BACK = {}
+FALLS_BACK = {
+    "cast": "some samples cast to float64",
+    "digamma": "its derivative is polygamma",
+    "polygamma": "it computes in float64",
+}
 """Subject -> why it may still run on the CPU."""
 SKIPPED = ("float64",)
 """Dtypes that devices do not compute in: their calls fall back, which tests/backends/test_transfer.py covers."""
