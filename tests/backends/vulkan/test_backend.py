@@ -91,9 +91,10 @@ print(tf.backend_list()["vulkan"])
 @needs_device
 def test_through_staging(monkeypatch):
     """The way of devices whose memory the host does not see, in pieces smaller than the tensor."""
-    import tinyfin.backends.vulkan.backend as module
+    import tinyfin.backends.vulkan.memory as module
     from tinyfin.backends.gpu.slabs import Slab
 
+    tf.empty(1, device="vulkan")
     device = VULKAN.opened_device(0)
     monkeypatch.setattr(module, "STAGING", 16384)
     monkeypatch.setattr(module, "PART", 4096)
@@ -114,8 +115,8 @@ def test_through_staging(monkeypatch):
 
 @needs_device
 def test_memory_is_reused():
-    device = VULKAN.opened_device(0)
     x = tf.ones(1000, device="vulkan")
+    device = VULKAN.opened_device(0)
     live = device.pool.stats()["live"]
     for _ in range(500):
         x = x + 1

@@ -1,8 +1,6 @@
-"""Bad indices that kernels met: told when the host next waits for the device."""
+"""Bad indices and values that kernels met: told when the host next waits for the device."""
 
 from __future__ import annotations
-
-import struct
 
 from tinyfin.backends.gpu.slabs import to_device, to_host
 
@@ -32,6 +30,8 @@ OPERATIONS = (
     "pool_scatter",
 )
 """What a body's first word for fault.glsl means."""
+DOMAINS = ("check_unit_interval", "check_not_nan")
+"""Operations that tell of a value, not of an index, as the CPU's kernels number them."""
 
 
 class Faults:
@@ -39,17 +39,40 @@ class Faults:
 
     def __init__(self, slab: Slab) -> None:
         self.slab = slab
-        to_device(slab.host, bytes(FAULT_BYTES))
+        self.put(bytes(FAULT_BYTES))
+
+    def put(self, data: bytes) -> None:
+        """Writes the record's first bytes."""
+        to_device(self.slab.host, data)
+
+    def get(self) -> bytes | bytearray:
+        """The record's first 16 bytes, when all work is done."""
+        record = bytearray(16)
+        to_host(record, self.slab.host)
+        return record
 
     def check(self, device: str) -> None:
         """Raises what was found, and forgets it."""
-        record = bytearray(16)
-        to_host(record, self.slab.host)
-        code, value, size = struct.unpack("<Iqi", record)
+        import struct
+
+        code, value, size = struct.unpack("<Iqi", self.get())
         if code:
-            to_device(self.slab.host, bytes(16))
+            self.put(bytes(16))
             name = OPERATIONS[code] if code < len(OPERATIONS) else "a kernel"
-            raise IndexError(
-                f"{name}: index {value} is out of range for size {size}; found when {device} was "
-                "waited for, so an operation before this one is to blame"
+            error: Exception = IndexError(f"{name}: index {value} is out of range for size {size}")
+            if name in DOMAINS:
+                error = outside(name, value, size)
+            raise type(error)(
+                f"{error}; found when {device} was waited for, so an operation before this one is to blame"
             )
+
+
+def outside(name: str, value: int, argument: int) -> Exception:
+    """The CPU's error for a value that must not be, of which a kernel gives the bits as float32."""
+    import struct
+
+    from tinyfin.conversion import kernel_error
+
+    (number,) = struct.unpack("<f", struct.pack("<q", value)[:4])
+    (bits,) = struct.unpack("<q", struct.pack("<d", number))
+    return kernel_error(name, 4, [argument, bits, DOMAINS.index(name)], "", ())

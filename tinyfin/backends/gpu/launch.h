@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TF_OPERANDS = 8, TF_WORDS = 28, TF_CONSTANTS = 12 };
+enum { TF_OPERANDS = 8, TF_WORDS = 28, TF_CONSTANTS = 12, TF_FAULT_BIT = 16 };
 
 typedef struct { uint64_t low, high; } tf_range; /* device addresses, high not included; empty: no memory */
 
@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
   tf_key key;
   int32_t operands, words;
-  uint32_t written;            /* bit k: operand k is written too; the others are read only */
+  uint32_t written;            /* bit k: operand k is written too; bit TF_FAULT_BIT + k: it is the record of bad indices */
   uint32_t deterministic;      /* whether subnormal numbers are flushed on every device */
   uint64_t at[TF_OPERANDS];    /* address of the first element; or a number's bits */
   tf_range range[TF_OPERANDS]; /* the bytes that are touched */

@@ -6,7 +6,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.layout cimport extent
 
 cdef extern from "launch.h" nogil:
-    enum: TF_OPERANDS, TF_WORDS, TF_CONSTANTS
+    enum: TF_OPERANDS, TF_WORDS, TF_CONSTANTS, TF_FAULT_BIT
     ctypedef struct tf_range:
         uint64_t low, high
     ctypedef struct tf_key:
@@ -31,6 +31,9 @@ ctypedef int (*tf_launcher)(int index, tf_launch *l) except -1
 cdef enum:
     HAS_INT64 = 1       # features of devices
     HAS_FLOAT64 = 2
+    HAS_COOPERATIVE = 4 # matrices of 16 x 16 float16, multiplied by 32 invocations together; bfloat16
+    HAS_COOPERATIVE_BF16 = 8
+    IS_SOFTWARE = 16    # compiles long texts slowly
     GROUPS = 32768      # work groups along x; more of them are spread over y
 
 
@@ -101,6 +104,7 @@ cdef inline void write(tf_launch *l, const tf_view *v) noexcept nogil:
 
 cdef inline void fault(tf_launch *l, const tf_view *where) noexcept nogil:
     """The next operand is where a body tells of a bad index (fault.glsl); no barrier orders it."""
+    l.written |= <uint32_t>1 << (TF_FAULT_BIT + l.operands)
     number(l, fault_of(where))
 
 

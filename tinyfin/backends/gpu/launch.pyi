@@ -5,4 +5,12 @@ from typing import Any
 
 SCRATCH: dict[int, Callable[[int, int], Any]]
 
-def set_device(slot: int, index: int, int64: bool, float64: bool, fault: int) -> None: ...
+def set_device(
+    slot: int,
+    index: int,
+    int64: bool,
+    float64: bool,
+    fault: int,
+    cooperative: int = 0,
+    software: bool = False,
+) -> None: ...

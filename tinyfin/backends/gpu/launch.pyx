@@ -46,9 +46,14 @@ cdef uint64_t fault_of(const tf_view *where) noexcept nogil:
     return FAULTS[where.backend][where.index]
 
 
-def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t fault):
-    """Tells kernels what a device has, and the address of four words for bad indices."""
+def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t fault, uint32_t cooperative=0,
+               bint software=False):
+    """Tells kernels what a device has, and the address of four words for bad indices.
+
+    cooperative: 1 for matrices of float16, 2 of bfloat16, 3 of both.
+    """
     if not 0 <= slot < TF_MAXBACKEND:
         raise ValueError(f"set_device: slot {slot}, expected 0 to {TF_MAXBACKEND - 1}")
-    FEATURES[slot][index] = HAS_INT64 * int64 | HAS_FLOAT64 * float64
+    FEATURES[slot][index] = (HAS_INT64 * int64 | HAS_FLOAT64 * float64 | HAS_COOPERATIVE * (cooperative & 3)
+                             | IS_SOFTWARE * software)
     FAULTS[slot][index] = fault

@@ -1,6 +1,7 @@
 """Matrix products of any strides, batched and broadcast; linear layers.
 
-Tiles depend on the shape alone, and each gives every element the same one chain over k.
+Tiles depend on the shape alone, and each gives every element the same one chain over k. In normal mode,
+devices that multiply matrices of halves by themselves do so, in their own order of sums.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -14,14 +15,17 @@ from tinyfin.backends.gpu.modules import shader
 cdef enum:
     NARROW = 8                # columns up to which tiles are tall
     WAVE = 132                # work groups that a large device runs at once
-    DISPATCHES = 4096         # of one call, at most; what would take more falls back
     KINDS = 6
     SMALL = 0                 # kinds of tiles
+    COOPERATIVE_KINDS = 3
+    COOPERATIVE_LEAST = 16    # rows, columns and depth from which halves take matrices of hardware
 
 cdef int SMALL_F32 = shader("matmul_small_f32")
 cdef int SMALL_INT = shader("matmul_small_int")
 cdef int SMALL_I64 = shader("matmul_small_i64")
 cdef int TILED = shader("matmul_f32")
+cdef int COOPERATIVE = shader("matmul_cooperative_half_f32")
+cdef int COOPERATIVE_BF16 = shader("matmul_cooperative_bfloat_f32")
 
 cdef struct Tile:
     int64_t rows, cols
@@ -30,15 +34,22 @@ cdef struct Tile:
 
 cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.70), Tile(64, 128, 16, 0.85),
                           Tile(128, 64, 16, 0.85), Tile(128, 128, 8, 0.96), Tile(128, 256, 8, 1.0)]
+cdef Tile[COOPERATIVE_KINDS] COOPERATIVE_TILES = [Tile(64, 64, 32, 0.45), Tile(128, 128, 32, 0.80),
+                                                  Tile(128, 256, 32, 1.0)]
 cdef int ONLY = -1            # the kind that is always taken
+cdef int ONLY_COOPERATIVE = -1
 
 
-def only_tiles(int kind=-1):
-    """Takes one kind of tiles for all products of floats, for measuring and testing; -1 chooses by the shape."""
-    global ONLY
-    if not -1 <= kind < KINDS:
-        raise ValueError(f"only_tiles: kind is {kind}, expected -1 to {KINDS - 1}")
-    ONLY = kind
+def only_tiles(int kind=-1, int cooperative=-1):
+    """Takes one kind of tiles for all products of floats, for measuring and testing; -1 chooses by the shape.
+
+    kind: place in TILES. cooperative: place in COOPERATIVE_TILES; -2 takes none of them.
+    """
+    global ONLY, ONLY_COOPERATIVE
+    if not -1 <= kind < KINDS or not -2 <= cooperative < COOPERATIVE_KINDS:
+        raise ValueError(f"only_tiles: kind is {kind}, cooperative {cooperative}, expected -1 to {KINDS - 1} "
+                         f"and -2 to {COOPERATIVE_KINDS - 1}")
+    ONLY, ONLY_COOPERATIVE = kind, cooperative
 
 
 cdef struct Product:
@@ -136,57 +147,70 @@ cdef int small(Product *q) noexcept:
     return launch(&l, q.out, q.call)
 
 
-cdef int kind_of(const Product *q) noexcept nogil:
+cdef int fastest(const Product *q, const Tile *kinds, int n) noexcept nogil:
     """The tiles that are expected to take the least time: full waves of them."""
     cdef double cost, least = 0
-    cdef int kind, best = SMALL
-    if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
-        return SMALL
-    if ONLY >= 0:
-        return ONLY
-    for kind in range(KINDS):
-        cost = (tiles(q, TILES[kind].rows, TILES[kind].cols) + WAVE - 1) // WAVE
-        cost *= TILES[kind].rows * TILES[kind].cols / TILES[kind].speed
+    cdef int kind, best = 0
+    for kind in range(n):
+        cost = (tiles(q, kinds[kind].rows, kinds[kind].cols) + WAVE - 1) // WAVE
+        cost *= kinds[kind].rows * kinds[kind].cols / kinds[kind].speed
         if kind == 0 or cost < least:
             best, least = kind, cost
     return best
 
 
-cdef uint32_t layout(const Product *q, int k, const tf_view *v, int64_t size, int64_t step, int64_t k_step) noexcept nogil:
+cdef int kind_of(const Product *q) noexcept nogil:
+    """The kind of tiles for chains of floats."""
+    if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
+        return SMALL
+    return ONLY if ONLY >= 0 else fastest(q, TILES, KINDS)
+
+
+cdef bint cooperates(const Product *q) noexcept nogil:
+    """Whether the device's own products of matrices are taken: by shape, dtype and mode."""
+    cdef uint32_t needed = HAS_COOPERATIVE if q.dtype == TF_F16 else HAS_COOPERATIVE_BF16
+    if q.call.mode & TF_DETERMINISTIC or q.dtype == TF_F32 or q.dtype < TF_F16 or ONLY_COOPERATIVE == -2:
+        return False
+    return min(q.m, q.n, q.k) >= COOPERATIVE_LEAST and features(q.out) & needed != 0
+
+
+cdef uint32_t layout(const Product *q, int k, const tf_view *v, int64_t size, int64_t step, int64_t k_step,
+                     int64_t many) noexcept nogil:
     """How a tile of operand k is loaded: along k or across it (1), several elements at once (2)."""
-    cdef int64_t odd = address_of(v) // tf_itemsize[v.dtype]
+    cdef int64_t item = tf_itemsize[v.dtype], odd = address_of(v) // item
     cdef int d
-    cdef bint across = closer(step, k_step)
-    if address_of(v) % tf_itemsize[v.dtype]:
-        return across
     for d in range(q.batch.ndim):
         odd |= q.batch.strides[k][d]
-    if step == 1 and not (odd | k_step | size) & 3:
-        return 3
-    if k_step == 1 and not (odd | step | q.k) & 3:
-        return 2
-    return across
+    if address_of(v) % item == 0:
+        if step == 1 and (odd | k_step | size) % many == 0:
+            return 3
+        if k_step == 1 and (odd | step | q.k) % many == 0:
+            return 2
+    return closer(step, k_step)
 
 
-cdef int tiled(Product *q, int kind) noexcept:
-    """Tiles of several results for each invocation."""
+cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
+    """Tiles of several results for each invocation; `many` elements at once are loaded where they lie so."""
     cdef tf_launch l
-    cdef const Tile *tile = &TILES[kind]
-    begin(&l, TILED, q.call)
+    cdef bint cooperative = many == 8
+    begin(&l, TILED if not cooperative else COOPERATIVE if q.dtype == TF_F16 else COOPERATIVE_BF16, q.call)
     operands(q, &l)
     words(q, &l)
     constant(&l, 0, q.dtype)
-    constant(&l, 1, tile.rows // 64)
-    constant(&l, 2, tile.cols // 64)
-    constant(&l, 3, tile.depth)
-    constant(&l, 4, layout(q, 0, q.a, q.m, q.a_row, q.a_k))
-    constant(&l, 5, layout(q, 1, q.b, q.n, q.b_col, q.b_k))
-    constant(&l, 6, not (q.n & 3 or address_of(q.out) & 15))
+    constant(&l, 1, tile.rows if cooperative else tile.rows // 64)
+    constant(&l, 2, tile.cols if cooperative else tile.cols // 64)
+    constant(&l, 3, layout(q, 0, q.a, q.m, q.a_row, q.a_k, many))
+    constant(&l, 4, layout(q, 1, q.b, q.n, q.b_col, q.b_k, many))
+    constant(&l, 5, q.n % many == 0 and address_of(q.out) & 15 == 0)
+    if not cooperative:
+        constant(&l, 6, tile.depth)
+        constant(&l, 7, features(q.out) & IS_SOFTWARE != 0)
     spread(&l, tiles(q, tile.rows, tile.cols))
     return launch(&l, q.out, q.call)
 
 
 cdef int run(Product *q) noexcept:
+    cdef int kind
     q.call.detail[0] = q.dtype
     if q.dtype > TF_F32 or (q.dtype == TF_I64 and not features(q.out) & HAS_INT64):
         return TF_EUNSUPPORTED
@@ -199,8 +223,11 @@ cdef int run(Product *q) noexcept:
     q.out_row, q.out_col = q.n, 1
     if not merged(&q.batch):
         return TF_EUNSUPPORTED
-    cdef int kind = kind_of(q)
-    return small(q) if kind == SMALL else tiled(q, kind)
+    if cooperates(q):
+        kind = fastest(q, COOPERATIVE_TILES, COOPERATIVE_KINDS) if ONLY_COOPERATIVE < 0 else ONLY_COOPERATIVE
+        return tiled(q, &COOPERATIVE_TILES[kind], 8)
+    kind = kind_of(q)
+    return small(q) if kind == SMALL else tiled(q, &TILES[kind], 4)
 
 
 cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import pathlib
 import zipfile
-from functools import lru_cache
+from functools import cache
 
 from tinyfin import config
+from tinyfin.backends.gpu.prune import pruned
 from tinyfin.backends.gpu.text import assembled
 
 TYPE_CHECKING = False
@@ -16,27 +17,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = pathlib.Path(config.SHADERS or pathlib.Path(__file__).parent / "shaders.zip")
+ASKED: dict[int, bool] = {}
+"""Number of a module that a device has taken -> whether with emulated fused multiply-add."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def archive() -> zipfile.ZipFile:
     """The file that holds them; it stays open."""
     return zipfile.ZipFile(FILE)
 
 
-@lru_cache(maxsize=None)
+@cache
 def shaders() -> list[dict[str, Any]]:
     """Every module's entry; its place is the module's number."""
     return json.loads(archive().read("index.json"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def numbers() -> dict[str, int]:
     """Name of a module -> its number."""
     return {entry["name"]: i for i, entry in enumerate(shaders())}
 
 
-@lru_cache(maxsize=None)
+@cache
 def parts() -> dict[str, str]:
     """Name of a text in shaders/ -> the text."""
     names = [n for n in archive().namelist() if n.startswith("text/")]
@@ -60,9 +63,11 @@ def built() -> bool:
 def spirv(number: int, soft: bool) -> bytes:
     """A module's SPIR-V; `soft` emulates fused multiply-add where the module has any."""
     entry = shaders()[number]
+    ASKED[number] = soft
     return archive().read(f"spirv/{entry['name']}{'_soft' if soft and entry['soft'] else ''}.spv")
 
 
 def glsl(number: int, constants: Sequence[int], soft: bool) -> str:
     """A module's text for OpenGL."""
-    return assembled(shaders()[number], parts(), "opengl", soft, constants)
+    ASKED[number] = soft
+    return pruned(assembled(shaders()[number], parts(), "opengl", soft, constants))

@@ -1,6 +1,330 @@
-"""Softmax and norms over the last axes."""
+"""Softmax and norms over the last axes: a work group reads its rows once where they fit into its memory."""
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
+from tinyfin.backends.gpu.rows cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
-KERNELS = {}
+from tinyfin.backends.gpu.modules import shader
+
+cdef int SOFTMAX = shader("softmax_f32")
+cdef int NORM = shader("norm_f32")
+cdef int NORM_GRAD = shader("norm_grad_f32")
+cdef int SUMS = shader("norm_sums_f32")
+cdef int FINISH = shader("norm_finish_f32")
+
+
+cdef bint is_float(int dtype) noexcept nogil:
+    return TF_F16 <= dtype <= TF_F32
+
+
+# ---- softmax
+
+cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                 const tf_attrs *at, tf_call *call) noexcept with gil:
+    """variant: 0 softmax, 1 log_softmax (x); 2, 3 their gradients (g, y)."""
+    cdef int kind = <int><size_t>call.ctx, rc
+    cdef const tf_view *y = outputs[0]
+    cdef tf_view x = inputs[1 if kind >= 2 else 0][0], g = inputs[0][0]
+    cdef const tf_view *views[3]
+    cdef tf_launch l
+    cdef Rows r
+    cdef list keep = []
+    call.detail[0] = y.dtype if not is_float(y.dtype) else x.dtype
+    if not is_float(y.dtype) or x.flags & TF_WRAPPED:
+        return TF_EUNSUPPORTED
+    if y.size == 0:
+        return TF_OK
+    if not within_reach(y) or not within_reach(&x) or not within_reach(&g):
+        return TF_EUNSUPPORTED
+    views[0], views[1], views[2] = &x, y, &g
+    if not rows_along(&r, 3, views, <int>at.i[0]):
+        rc = dense(&x, keep, call)
+        rc = rc if rc != TF_OK or kind < 2 else dense(&g, keep, call)
+        if rc != TF_OK:
+            return rc
+        g = g if kind >= 2 else x
+        rows_along(&r, 3, views, <int>at.i[0])
+    begin(&l, SOFTMAX, call)
+    read(&l, &x)
+    write(&l, y)
+    read(&l, &g)
+    row_words(&l, &r)
+    constant(&l, 0, kind)
+    constant(&l, 1, y.dtype)
+    constant(&l, 2, x.dtype)
+    constant(&l, 3, g.dtype)
+    constant(&l, 4, y.dtype < TF_F32 and x.dtype != y.dtype)
+    constant(&l, 5, r.layout)
+    constant(&l, 6, kept(&r, 2 if kind >= 2 else 1))
+    spread(&l, groups_of(&r))
+    return launch(&l, y, call)
+
+
+# ---- layer norm and RMS norm
+
+cdef int dtype_or_none(const tf_view *v) noexcept nogil:
+    """The constant of optional weights."""
+    return 255 if v.flags & TF_ABSENT else v.dtype
+
+
+cdef bint refused(const tf_view *const *inputs, int n, const tf_view *y, tf_call *call) noexcept nogil:
+    """Whether an argument is not of float32 or a half type, or too large."""
+    cdef int k
+    for k in range(n):
+        call.detail[0] = inputs[k].dtype
+        if not inputs[k].flags & TF_ABSENT and (not is_float(inputs[k].dtype) or not within_reach(inputs[k])):
+            return True
+    call.detail[0] = y.dtype
+    return not is_float(y.dtype) or not within_reach(y)
+
+
+cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
+              const tf_attrs *at, tf_call *call) noexcept with gil:
+    """variant 0: layer norm (x, w?, b? -> y, mean, rstd); 1: RMS norm (x, w? -> y, rstd)."""
+    cdef int rms = <int><size_t>call.ctx, k, rc
+    cdef tf_view v[3]                   # x, w, b
+    cdef const tf_view *x = &v[0]
+    cdef tf_launch l
+    cdef Rows r
+    cdef list keep = []
+    cdef double eps = at.f[0] if not rms or at.i[9] else 1.1920928955078125e-07
+    if refused(inputs, n, outputs[0], call):
+        return TF_EUNSUPPORTED
+    if outputs[1].size == 0:
+        return TF_OK
+    for k in range(3):
+        v[k] = inputs[k if k < n else n - 1][0]
+        if k >= n:
+            v[k].flags |= TF_ABSENT
+    if not trailing_rows(&r, 1, &x, <int>at.i[0]):
+        rc = dense(&v[0], keep, call)
+        if rc != TF_OK:
+            return rc
+        trailing_rows(&r, 1, &x, <int>at.i[0])
+    for k in range(1, 3):
+        rc = dense(&v[k], keep, call)
+        if rc != TF_OK:
+            return rc
+    begin(&l, NORM, call)
+    read(&l, x)
+    write(&l, outputs[0])
+    read(&l, &v[1])
+    read(&l, &v[2])
+    write(&l, outputs[1])
+    write(&l, outputs[1 if rms else 2])
+    word(&l, r.count)
+    word(&l, r.n)
+    word(&l, r.inner)
+    word(&l, r.outer_step[0])
+    word(&l, r.inner_step[0])
+    word(&l, r.step[0])
+    real(&l, <double>r.n)
+    real(&l, eps)
+    constant(&l, 0, rms)
+    constant(&l, 1, outputs[0].dtype)
+    constant(&l, 2, x.dtype)
+    constant(&l, 3, dtype_or_none(&v[1]))
+    constant(&l, 4, dtype_or_none(&v[2]))
+    constant(&l, 5, r.layout)
+    constant(&l, 6, kept(&r, 1))
+    spread(&l, groups_of(&r))
+    return launch(&l, outputs[0], call)
+
+
+cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                   const tf_attrs *at, tf_call *call) noexcept with gil:
+    """variant 0: (g, x, mean, rstd, w? -> gx, gw, gb); 1: (g, x, rstd, w? -> gx, gw)."""
+    cdef int rms = <int><size_t>call.ctx, k, rc
+    cdef tf_view v[5]                   # x, g, mean, rstd, w
+    cdef const tf_view *views[2]
+    cdef const tf_view *y = outputs[0]
+    cdef int wanted = (1 if outputs[1].size else 0) | (2 if not rms and outputs[2].size else 0)
+    cdef tf_launch l
+    cdef Rows r
+    cdef list keep = []
+    if refused(inputs, n, y, call) or (wanted and not is_float(outputs[1].dtype)):
+        return TF_EUNSUPPORTED
+    v[0], v[1], v[2], v[3], v[4] = inputs[1][0], inputs[0][0], inputs[2][0], inputs[n - 2][0], inputs[n - 1][0]
+    views[0], views[1] = &v[0], &v[1]
+    if not trailing_rows(&r, 2, views, <int>at.i[0]):
+        for k in range(2):
+            rc = dense(&v[k], keep, call)
+            if rc != TF_OK:
+                return rc
+        trailing_rows(&r, 2, views, <int>at.i[0])
+    for k in range(2, 5):
+        rc = dense(&v[k], keep, call)
+        if rc != TF_OK:
+            return rc
+    if y.size:
+        begin(&l, NORM_GRAD, call)
+        write(&l, y)
+        for k in range(5):
+            read(&l, &v[k])
+        word(&l, r.count)
+        word(&l, r.n)
+        word(&l, r.inner)
+        for k in range(2):
+            word(&l, r.outer_step[k])
+        for k in range(2):
+            word(&l, r.inner_step[k])
+        for k in range(2):
+            word(&l, r.step[k])
+        real(&l, <double>r.n)
+        constant(&l, 0, rms)
+        constant(&l, 1, y.dtype)
+        constant(&l, 2, v[0].dtype)
+        constant(&l, 3, v[1].dtype)
+        constant(&l, 4, dtype_or_none(&v[4]))
+        constant(&l, 5, r.layout)
+        constant(&l, 6, kept(&r, 2))
+        spread(&l, groups_of(&r))
+        rc = launch(&l, y, call)
+        if rc != TF_OK:
+            return rc
+    return weights_grad(&r, v, rms, wanted, outputs, call) if wanted else TF_OK
+
+
+# ---- sums by blocks
+
+cdef int floats(tf_view *v, const tf_view *where, int64_t n, list keep, tf_call *call) noexcept:
+    """So many float32 numbers in scratch memory, as a tensor."""
+    cdef object block
+    memset(v, 0, sizeof(tf_view))
+    v.ndim, v.dtype, v.backend, v.index, v.flags = 1, TF_F32, where.backend, where.index, TF_CONTIGUOUS
+    v.size, v.shape[0], v.strides[0] = n, n, 1
+    try:
+        block = scratch(where, <uint64_t>(4 * max(n, 1)))
+        keep.append(block)
+        v.block = <void *><uint64_t>block.block
+    except Exception as error:
+        return failed(where, call, error)
+    return TF_OK
+
+
+cdef int64_t blocks_of(int64_t n) noexcept nogil:
+    return (n + BLOCK - 1) // BLOCK
+
+
+cdef inline void maybe(tf_launch *l, const tf_view *v, bint writes) noexcept nogil:
+    """The next operand, of those that a kind may do without."""
+    if v == NULL:
+        number(l, 0)
+    else:
+        operand(l, v, writes)
+
+
+cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view *second, tf_call *call) noexcept:
+    """Sums of each row's blocks, blocks of a row side by side; in float32, or in the results' dtype."""
+    cdef tf_launch l
+    cdef Rows r
+    cdef int64_t blocks = blocks_of(s.n)
+    cdef int k
+    r.count, r.n, r.inner = s.rows, min(s.n, BLOCK), s.rows
+    r.inner_step[0], r.step[0] = s.row_step[0], s.inner_step[0]
+    lay_out(&r)
+    begin(&l, SUMS, call)
+    maybe(&l, first, True)
+    maybe(&l, second, True)
+    read(&l, s.x)
+    maybe(&l, s.g, False)
+    maybe(&l, s.mean, False)
+    maybe(&l, s.rstd, False)
+    word(&l, s.rows)
+    word(&l, s.n)
+    word(&l, blocks)
+    word(&l, s.inner)
+    for k in range(2):
+        word(&l, s.row_step[k])
+    for k in range(2):
+        word(&l, s.outer_step[k])
+    for k in range(2):
+        word(&l, s.inner_step[k])
+    for k in range(2):
+        word(&l, s.stat_step[k])
+    constant(&l, 0, kind)
+    constant(&l, 1, (first if first != NULL else second).dtype)
+    constant(&l, 2, s.x.dtype)
+    constant(&l, 3, s.g.dtype if s.g != NULL else 0)
+    constant(&l, 4, s.wanted)
+    constant(&l, 5, s.inner == s.n)
+    constant(&l, 6, r.layout)
+    if r.layout == ACROSS:
+        spread(&l, groups_of(&r) * blocks)
+    else:
+        r.count *= blocks
+        spread(&l, groups_of(&r))
+    return launch(&l, s.x, call)
+
+
+cdef int finish(const Finish *f, int kind, const tf_view *where, tf_call *call) noexcept:
+    """What is made of the sums of n blocks."""
+    cdef tf_launch l
+    cdef Rows r
+    r.count, r.n, r.inner = f.rows, f.n, 1
+    lay_out(&r)
+    begin(&l, FINISH, call)
+    maybe(&l, f.first, False)
+    maybe(&l, f.second, False)
+    maybe(&l, f.v, False)
+    maybe(&l, f.w, False)
+    maybe(&l, f.a, True)
+    maybe(&l, f.b, True)
+    maybe(&l, f.c, True)
+    word(&l, f.rows)
+    word(&l, f.n)
+    real(&l, <double>f.count)
+    real(&l, f.eps)
+    constant(&l, 0, kind)
+    constant(&l, 1, f.a.dtype if f.a != NULL else f.b.dtype)
+    constant(&l, 2, f.v.dtype if f.v != NULL else 0)
+    constant(&l, 3, dtype_or_none(f.w) if f.w != NULL else 255)
+    constant(&l, 4, f.wanted)
+    constant(&l, 5, r.layout)
+    spread(&l, groups_of(&r))
+    return launch(&l, where, call)
+
+
+cdef int weights_grad(const Rows *r, const tf_view *v, int rms, int wanted, tf_view *const *outputs,
+                      tf_call *call) noexcept:
+    """Canonical sums over the rows of g xhat and of g: for each place of a row they are a row of their own."""
+    cdef Sums s
+    cdef Finish f
+    cdef tf_view parts[2]
+    cdef list keep = []
+    cdef int64_t blocks = blocks_of(r.count)
+    cdef int k, rc
+    memset(&s, 0, sizeof(s))
+    memset(&f, 0, sizeof(f))
+    s.rows, s.n, s.inner, s.stat_step[1] = r.n, r.count, r.inner, 1
+    for k in range(2):
+        s.row_step[k], s.outer_step[k], s.inner_step[k] = r.step[k], r.outer_step[k], r.inner_step[k]
+    s.wanted = wanted | (NOT_CENTRED if rms else 0)
+    s.x, s.g, s.mean, s.rstd = &v[0], &v[1], NULL if rms else &v[2], &v[3]
+    f.rows, f.n, f.wanted = r.n, blocks, wanted
+    f.a, f.b = outputs[1] if wanted & FIRST else NULL, outputs[2] if wanted & SECOND else NULL
+    if blocks == 1:
+        return block_sums(&s, PRODUCTS, f.a, f.b, call)
+    if blocks:
+        for k in range(2):
+            rc = floats(&parts[k], &v[0], r.n * blocks if wanted >> k & 1 else 0, keep, call)
+            if rc != TF_OK:
+                return rc
+        f.first, f.second = &parts[0], &parts[1]
+        rc = block_sums(&s, PRODUCTS, f.first, f.second, call)
+        if rc != TF_OK:
+            return rc
+    return finish(&f, PAIR, outputs[0], call)
+
+
+cdef object SOFT = kernel_capsule(softmax)
+cdef object NORMS = kernel_capsule(norm)
+cdef object GRADS = kernel_capsule(norm_grad)
+KERNELS = {
+    "softmax": (SOFT, 0), "log_softmax": (SOFT, 1), "softmax_grad": (SOFT, 2), "log_softmax_grad": (SOFT, 3),
+    "layer_norm": (NORMS, 0), "rms_norm": (NORMS, 1), "layer_norm_grad": (GRADS, 0), "rms_norm_grad": (GRADS, 1),
+}

@@ -4,6 +4,7 @@ A row is cut into blocks of 2,048 elements. One work group joins up to 16 blocks
 or results lie side by side, blocks give parts, and the parts are rows of the next dispatch.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
@@ -22,6 +23,7 @@ cdef enum:
 
 cdef int REAL = shader("reduce_f32")
 cdef int WHOLE = shader("reduce_whole_f32")
+cdef int DOUBLE = shader("reduce_double_f32")
 
 
 # ---- any reduction
@@ -129,14 +131,14 @@ cdef void parts_of(Reduced *next, const Reduced *r, int item) noexcept nogil:
     plan(next, item, 0)
 
 
-cdef int run_levels(Reduced *r, const tf_view *x, uint32_t shader, int item, pack_fn pack, const void *of,
+cdef int run_levels(Reduced *r, const tf_view *x, uint32_t module, int item, pack_fn pack, const void *of,
                     tf_call *call) noexcept:
     """Dispatches until every row has one value; parts take `item` bytes. The packer gives operands, constants
     and the words after ours."""
     cdef tf_launch l
     cdef Memory source, target
     cdef Reduced next
-    cdef object here = None, there = None        # memory of the parts that are read, and of those written
+    cdef list held = []                          # memory of parts, until the last dispatch
     cdef int rc
     source.address = source.nbytes = 0
     while True:
@@ -144,21 +146,21 @@ cdef int run_levels(Reduced *r, const tf_view *x, uint32_t shader, int item, pac
         if not at_once(r):
             target.nbytes = <uint64_t>(r.outs * r.blocks * item)
             try:
-                there = scratch(x, target.nbytes)
-                target.address = <uint64_t>there.block
+                held.append(scratch(x, target.nbytes))
+                target.address = <uint64_t>held[-1].block
             except Exception as error:
                 return failed(x, call, error)
-        begin(&l, shader, call)
+        begin(&l, module, call)
         words_of(&l, r)
         pack(&l, of, r, source, target)
-        constant(&l, 2, r.layout)
+        constant(&l, 2, r.layout + (WALKS if r.axes - r.kept > 1 else 0))
         spread(&l, groups_of(r))
         rc = launch(&l, x, call)
         if rc != TF_OK or at_once(r):
             return rc
         parts_of(&next, r, item)
         r[0] = next
-        here, source = there, target
+        source = target
 
 
 # ---- sums and their like
@@ -167,7 +169,8 @@ cdef struct Lanes:
     const tf_view *x
     const tf_view *y
     int what, narrow
-    bint whole, truth
+    int acc                             # dtype that lanes add in: int64, float32 or float64
+    bint truth
     bint first, second                  # pass of a variance in two
     uint64_t means
     double by
@@ -178,50 +181,55 @@ cdef void pack(tf_launch *l, const void *of, const Reduced *r, Memory source, Me
     cdef const Lanes *s = <const Lanes *>of
     cdef bint last = target.address == 0, start = source.address == 0
     cdef bint spread_ = s.what == VAR or s.what == STD
+    cdef double by = <double>s.n if s.first else s.by
+    cdef uint64_t means = <uint64_t>(s.outs * tf_itemsize[s.acc])
     if not last:
         bytes_of(l, target.address, target.nbytes, True)
     elif s.first:
-        bytes_of(l, s.means, <uint64_t>(4 * s.outs), True)
+        bytes_of(l, s.means, means, True)
     else:
         write(l, s.y)
     if start:
         read(l, s.x)
     else:
         bytes_of(l, source.address, source.nbytes, False)
-    constant(l, 0, s.y.dtype if last and not s.first else TF_I64 if s.whole else TF_F32)
-    constant(l, 1, s.x.dtype if start else TF_I64 if s.whole else TF_F32)
+    constant(l, 0, s.y.dtype if last and not s.first else s.acc)
+    constant(l, 1, s.x.dtype if start else s.acc)
     constant(l, 3, 2 if spread_ and not s.first and not s.second else 1)
     constant(l, 4, s.what == PROD)
-    if s.whole:
+    if s.acc == TF_I64:
         constant(l, 5, s.truth and start)
         return
     if s.second and start:
-        bytes_of(l, s.means, <uint64_t>(4 * s.outs), False)
+        bytes_of(l, s.means, means, False)
     else:
         number(l, 0)
     constant(l, 5, s.narrow if start else 0)
     constant(l, 6, s.second and start)
     if last:
         constant(l, 7, DIVIDED if s.what == MEAN or s.what == VAR or s.first else ROOT if s.what == STD else 0)
-    real(l, <double>s.n)
-    real(l, <double>s.n if s.first else s.by)
+    if s.acc == TF_F32:
+        real(l, by)
+    else:
+        memcpy(&l.word[l.words], &by, 8)
+        l.words += 2
 
 
-cdef int two_passes(Reduced *r, Lanes *s, tf_call *call) noexcept:
+cdef int two_passes(Reduced *r, Lanes *s, uint32_t module, tf_call *call) noexcept:
     """A variance whose rows do not fit in one work group: the means first."""
     cdef Reduced again = r[0]
     cdef object means
-    cdef int rc
+    cdef int item = tf_itemsize[s.acc], rc
     try:
-        means = scratch(s.x, <uint64_t>(4 * r.outs))
+        means = scratch(s.x, <uint64_t>(item * r.outs))
         s.means = <uint64_t>means.block
     except Exception as error:
         return failed(s.x, call, error)
     s.first = True
-    rc = run_levels(r, s.x, REAL, 4, pack, s, call)
+    rc = run_levels(r, s.x, module, item, pack, s, call)
     s.first, s.second = False, True
     if rc == TF_OK:
-        rc = run_levels(&again, s.x, REAL, 4, pack, s, call)
+        rc = run_levels(&again, s.x, module, item, pack, s, call)
     return rc
 
 
@@ -231,24 +239,28 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
     cdef const tf_view *y = outputs[0]
     cdef Reduced r
     cdef Lanes s
+    cdef uint32_t module
     s.x, s.y, s.what = x, y, <int><size_t>call.ctx
-    s.whole = y.dtype <= TF_I64
+    s.acc = TF_I64 if y.dtype <= TF_I64 else TF_F32 if y.dtype <= TF_F32 else TF_F64
     s.truth = s.what == COUNT or y.dtype == TF_BOOL
     s.narrow = y.dtype if (y.dtype == TF_F16 or y.dtype == TF_BF16) and x.dtype != y.dtype else 0
     s.first = s.second = False
     s.means = 0
-    call.detail[0] = x.dtype if y.dtype != TF_F64 else y.dtype
-    if y.dtype > TF_F32 or (x.dtype > TF_F32 and not (s.truth and x.dtype == TF_F64)):
+    call.detail[0] = max(x.dtype, y.dtype)
+    if s.acc == TF_F64 and not features(x) & HAS_FLOAT64:
+        return TF_EUNSUPPORTED
+    if x.dtype == TF_F64 and s.acc != TF_F64 and not s.truth:
         return TF_EUNSUPPORTED
     if not reduced(&r, x, mask_of(x, at.i)):
         return TF_EUNSUPPORTED
     if r.outs == 0:
         return TF_OK
+    module = WHOLE if s.acc == TF_I64 else REAL if s.acc == TF_F32 else DOUBLE
     s.n, s.outs = r.n, r.outs
     s.by = <double>r.n if s.what == MEAN else max(<double>r.n - at.f[0], 0.0)
     if (s.what == VAR or s.what == STD) and not at_once(&r):
-        return two_passes(&r, &s, call)
-    return run_levels(&r, x, WHOLE if s.whole else REAL, 8 if s.whole else 4, pack, &s, call)
+        return two_passes(&r, &s, module, call)
+    return run_levels(&r, x, module, tf_itemsize[s.acc], pack, &s, call)
 
 
 KERNELS = {

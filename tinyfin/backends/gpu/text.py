@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 FIELD = re.compile(
-    r"^ \* (operands|words|constants|group|numbers): (.*(?:\n \*   +.*)*)", re.MULTILINE
+    r"^ \* (operands|words|constants|group|numbers|needs): (.*(?:\n \*   +.*)*)", re.MULTILINE
 )
 WORD = re.compile(r"(uint|int|float) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
@@ -28,10 +28,20 @@ NUMBERS = {
     "bits": ("", "uint"),
 }
 """Kinds of numbers that a body is compiled for: suffix of the module's name, type that computes."""
+NEEDS = {
+    "cooperative_matrix": (
+        "GL_KHR_cooperative_matrix",
+        "GL_KHR_memory_scope_semantics",
+        "GL_KHR_shader_subgroup_basic",
+    ),
+    "float16": ("GL_EXT_shader_explicit_arithmetic_types_float16",),
+    "bfloat16": ("GL_EXT_bfloat16",),
+}
+"""What few devices have, and only through Vulkan -> extensions of GLSL."""
 
 
 def heading(text: str) -> dict[str, Any]:
-    """The fields of a body's first comment: operands, words, constants, group, numbers."""
+    """The fields of a body's first comment: operands, words, constants, group, numbers, needs."""
     comment = text[: text.index("*/")]
     found = {
         name: " ".join(value.replace("\n *", " ").split()) for name, value in FIELD.findall(comment)
@@ -48,6 +58,7 @@ def heading(text: str) -> dict[str, Any]:
         "constants": ["FLUSH", *found.get("constants", "").split()],
         "group": [int(n) for n in found.get("group", "256").split()],
         "numbers": found.get("numbers", "bits").split(),
+        "needs": found.get("needs", "").split(),
     }
     used = 8 * len(about["operands"]) + 4 * sum(n for _, _, n in words)
     if used > PUSH_BYTES:
@@ -78,8 +89,8 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
         block = f"uvec2 at[{len(about['operands'])}]; uint w[{total}];"
         lines.append(f"layout(push_constant, scalar) uniform TF_Push {{ {block} }} tf_p;")
     else:
-        lines += [f"uniform uvec2 tf_at[{len(about['operands'])}];", f"uniform uint tf_w[{total}];"]
-    words = "tf_p.w" if api == "vulkan" else "tf_w"
+        lines += [f"uniform uvec2 tf_gl_at[{len(about['operands'])}];", f"uniform uint tf_gl_w[{total}];"]
+    words = "tf_p.w" if api == "vulkan" else "tf_gl_w"
     at = 0
     for kind, name, n in about["words"]:
         if n == 1:
@@ -118,6 +129,9 @@ def assembled(
     kind = about["kind"]
     head = ["#version 460" if api == "vulkan" else "#version 430", f"#define TF_{api.upper()}"]
     head += [f"#define TF_{kind.upper()}", f"#define T {NUMBERS[kind][1]}"]
+    if api == "vulkan":
+        for need in about.get("needs", ()):
+            head += [f"#extension {name} : require" for name in NEEDS[need]]
     head += [f"#define {name} {value}" for name, value in about.get("defines", {}).items()]
     if soft:
         head.append("#define VM_SOFTFMA")

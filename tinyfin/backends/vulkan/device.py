@@ -6,6 +6,7 @@ Everything here runs once and goes through the package `vulkan`; what runs at ea
 from __future__ import annotations
 
 from tinyfin.backends.gpu.slabs import Slab
+from tinyfin.backends.vulkan import cooperative
 from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
 TYPE_CHECKING = False
@@ -24,6 +25,16 @@ TWELVE = (
     "shaderInt8",
 )
 """Features of Vulkan 1.0, 1.1 and 1.2 without which a device is passed over."""
+CAPABILITIES = (
+    "Matrix",
+    "Shader",
+    "Int16",
+    "Int8",
+    "StorageBuffer16BitAccess",
+    "StorageBuffer8BitAccess",
+    "PhysicalStorageBufferAddresses",
+)
+"""What SPIR-V may declare with these features on."""
 RANK = {2: 0, 1: 1, 3: 2, 0: 3, 4: 4}
 """Device types in the order in which they are numbered: discrete, integrated, virtual, other, software."""
 KINDS = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "software"}
@@ -71,6 +82,7 @@ class Physical:
         self.invocations: int = limits.maxComputeWorkGroupInvocations
         self.group = tuple(limits.maxComputeWorkGroupSize)
         self.float64 = self.int64 = False
+        self.cooperative = 0
 
     def lacks(self) -> str | None:
         """What tinyfin needs and the device has not; None where it can be used."""
@@ -84,6 +96,7 @@ class Physical:
         vk.vkGetPhysicalDeviceFeatures2(self.handle, every)
         self.float64 = bool(every.features.shaderFloat64)
         self.int64 = bool(every.features.shaderInt64)
+        self.cooperative = cooperative.offered(vk, State.instance, self.handle)
         missing = [
             name
             for have, names in ((every.features, BASIC), (eleven, ELEVEN), (twelve, TWELVE))
@@ -91,6 +104,21 @@ class Physical:
             if not getattr(have, name)
         ]
         return f"{self.name} lacks {', '.join(missing)}" if missing else None
+
+    def limits(self) -> dict[str, Any]:
+        """What modules may ask for, as gpu/reflect.py compares it."""
+        return {
+            "shared_bytes": self.shared_bytes,
+            "push_bytes": self.push_bytes,
+            "invocations": self.invocations,
+            "group": self.group,
+            "capabilities": {
+                *CAPABILITIES,
+                *(["Int64"] if self.int64 else []),
+                *(["Float64"] if self.float64 else []),
+                *cooperative.capabilities(self.cooperative),
+            },
+        }
 
 
 def find() -> list[Physical]:
@@ -143,13 +171,18 @@ class Opened:
         basic = vk.VkPhysicalDeviceFeatures(
             shaderFloat64=int(physical.float64), shaderInt64=int(physical.int64), shaderInt16=1
         )
-        twelve = vk.VkPhysicalDeviceVulkan12Features(**dict.fromkeys(TWELVE, 1))
-        eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve, **dict.fromkeys(ELEVEN, 1))
-        self.handle = vk.vkCreateDevice(
-            physical.handle,
-            vk.VkDeviceCreateInfo(pNext=eleven, pQueueCreateInfos=[queue], pEnabledFeatures=basic),
-            None,
+        chain, more, extensions = cooperative.switched_on(vk, physical.cooperative)
+        twelve = vk.VkPhysicalDeviceVulkan12Features(
+            pNext=chain, **dict.fromkeys(TWELVE, 1), **more
         )
+        eleven = vk.VkPhysicalDeviceVulkan11Features(pNext=twelve, **dict.fromkeys(ELEVEN, 1))
+        info = vk.VkDeviceCreateInfo(
+            pNext=eleven,
+            pQueueCreateInfos=[queue],
+            pEnabledFeatures=basic,
+            ppEnabledExtensionNames=extensions,
+        )
+        self.handle = vk.vkCreateDevice(physical.handle, info, None)
         self.queue = vk.vkGetDeviceQueue(self.handle, self.family, 0)
         memory = vk.vkGetPhysicalDeviceMemoryProperties(physical.handle)
         self.types = [

@@ -1,6 +1,6 @@
 """Recording, submitting and waiting: what runs at each call on a Vulkan device."""
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from tinyfin.backends.gpu.launch cimport set_launcher, tf_launch
 from tinyfin.backends.gpu.programs cimport Programs

@@ -1,0 +1,124 @@
+"""Convolutions on a Vulkan device beyond the table's samples: every body, several work groups, any strides."""
+
+import warnings
+
+import pytest
+import samples
+
+import tinyfin as tf
+from tinyfin.ops import table
+
+pytestmark = pytest.mark.usefixtures("vulkan")
+CONV, INPUT, WEIGHT = (
+    table.OPS[name] for name in ("convolution", "conv_grad_input", "conv_grad_weight")
+)
+
+
+def same(run, *inputs):
+    """Compares a function of tensors with the CPU; a fallback is an error."""
+    want = run(*inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = run(*(t.to("vulkan") for t in inputs))
+    assert samples.bits(got.cpu()) == samples.bits(want)
+
+
+def random(*shape):
+    return tf.randn(shape)
+
+
+def grads(x, w, step):
+    """A gradient of the result, of the shape that the steps give."""
+    return random(*CONV(tf.zeros(x), tf.zeros(w), None, **step).shape)
+
+
+@pytest.mark.parametrize(
+    "x, w, step",
+    [
+        ((3, 5, 65, 67), (66, 5, 3, 3), {"padding": 1}),
+        ((2, 3, 161, 80), (65, 3, 2, 3), {"stride": (1, 2), "dilation": 2}),
+        ((1, 2, 8193), (129, 2, 2), {"padding": 3}),
+        ((1, 6, 9, 41, 36), (99, 2, 1, 1, 2), {"groups": 3}),
+        ((32, 2, 32, 32), (128, 2, 1, 1), {}),
+    ],
+)
+def test_tiles(x, w, step):
+    """64 x 128, and 128 x 128."""
+    same(lambda *a: CONV(*a, **step), random(*x), random(*w), random(w[0]))
+
+
+@pytest.mark.parametrize(
+    "x, w, step",
+    [
+        ((3, 66, 65, 67), (5, 66, 3, 3), {"padding": 1}),
+        ((2, 65, 161, 80), (3, 65, 2, 3), {"stride": (1, 2), "dilation": 2}),
+        ((3, 33, 90, 91), (2, 33, 3, 3), {"stride": 2, "padding": 1}),
+        ((1, 129, 8193), (2, 129, 2), {"padding": 3}),
+        ((8, 33, 40, 40), (2, 33, 2, 2), {"stride": 2}),
+    ],
+)
+def test_tiles_of_input_gradients(x, w, step):
+    """With taps that reach nothing and without, with classes of places."""
+    same(lambda *a: INPUT(*a, size=x[2:], **step), grads(x, w, step), random(*w))
+
+
+@pytest.mark.parametrize(
+    "x, w, step",
+    [
+        ((2, 469, 3, 3), (130, 469, 3, 3), {"padding": 1, "stride": 2}),
+        ((1, 2, 400), (5, 2, 2), {}),
+        ((5, 3, 17, 19), (18, 1, 3, 2), {"groups": 3, "padding": 1, "dilation": (2, 1)}),
+    ],
+)
+def test_weight_gradients(x, w, step):
+    """In tiles; chains of several tables; groups."""
+    same(lambda *a: WEIGHT(*a, size=w[2:], **step), grads(x, w, step), random(*x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_in_tiles(dtype):
+    kind = getattr(tf, dtype)
+    x, w, b = (random(*s).to(kind) for s in ((3, 2, 65, 66), (66, 2, 2, 2), (66,)))
+    same(lambda *a: CONV(*a, padding=1), x, w, b)
+    same(lambda *a: INPUT(*a, size=(66, 66)), random(3, 2, 65, 65).to(kind), w[:2])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.transpose(-1, -2),
+        lambda t: t.flip(0, 1)[:, ::2],
+        lambda t: t[:, :1].expand(t.shape),
+        lambda t: t.transpose(0, 1),
+    ],
+)
+def test_views(change):
+    """Strides of images and channels are taken as they are, others copied."""
+    x, w = random(4, 4, 9, 9), random(6, 4, 3, 3)
+    channels = change(x).shape[1]
+    same(lambda x, w: CONV(change(x), change(w)[:, :channels], None), x, w)
+    g = random(4, 4, 7, 7)
+    same(lambda g, w: INPUT(change(g), w, size=(9, 9)), g, random(change(g).shape[1], 2, 3, 3))
+    same(lambda g, x: WEIGHT(change(g), change(x), size=(3, 3)), g, x)
+
+
+def test_special_values():
+    """NaN and infinity stay where their taps are: also the one that marks a tap that reaches nothing."""
+    import numpy as np
+
+    bits = np.array([0x7FEDCBA9, 0x7F800000, 0x80000000, 0x00000001], np.uint32)
+    g = random(1, 26, 6, 6).numpy().copy()
+    g[0, :4, 2, 2], g[0, 4:8, 0, 0] = bits.view(np.float32), np.inf
+    w = random(26, 26, 3, 3).numpy().copy()
+    w[5, 3], w[6, 4, 0, 0] = -np.inf, np.nan
+    for shape in ((26, 26), (26, 2)):
+        v = tf.tensor(w[: shape[0], : shape[1]].copy())
+        same(lambda g, w: INPUT(g, w, padding=1, size=(6, 6)), tf.tensor(g), v)
+
+
+def test_wide_steps():
+    """A stride of more places than tiles take, a dilation beyond the input, nothing but padding."""
+    same(lambda g, w: INPUT(g, w, stride=30, size=(62, 61)), random(2, 8, 2, 2), random(8, 9, 3, 4))
+    same(lambda x, w: CONV(x, w, None, padding=7, dilation=9), random(2, 8, 5, 5), random(9, 8, 2, 2))
+    same(lambda x, w: CONV(x, w, None, padding=2), tf.zeros(2, 8, 0, 1), random(9, 8, 2, 2))
+    same(lambda g, x: WEIGHT(g, x, size=(3, 3)), tf.zeros(0, 8, 2, 2), tf.zeros(0, 9, 4, 4))

@@ -1,0 +1,126 @@
+"""What the GPU backends share: devices that are opened when first used, and checked then."""
+
+from __future__ import annotations
+
+from tinyfin.backends.base import Backend
+from tinyfin.core.device import SLOTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tinyfin.backends.gpu.faults import Faults
+    from tinyfin.backends.gpu.slabs import Block, Pool
+
+
+class Device:
+    """An opened device: its stream of work, its memory, its record of bad indices."""
+
+    name: str
+    int64: bool
+    float64: bool
+    cooperative: int = 0
+    software: bool = False
+    stream: Any
+    pool: Pool
+    faults: Faults
+
+    def use(self, soft: bool) -> None:
+        """Takes modules with or without emulated fused multiply-add."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Waits for everything asked so far; raises what a kernel found in its indices."""
+        self.stream.synchronize()
+        self.faults.check(self.name)
+
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes of the host into a block; the host's may change when it returns."""
+        raise NotImplementedError
+
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes of a block to the host, when all work on it is done."""
+        raise NotImplementedError
+
+
+class GPUBackend(Backend):
+    """Kernels in GLSL, one source for all drivers; what has no kernel runs on the CPU and says so."""
+
+    def __init__(self) -> None:
+        self.opened_devices: dict[int, Any] = {}
+
+    def open(self) -> None:
+        """Connects the kernels; once."""
+        from tinyfin.backends.gpu.launch import SCRATCH
+        from tinyfin.backends.gpu.slabs import Pools
+
+        if not self.opened:
+            self.allocate = Pools(lambda index: self.opened_device(index).pool)
+            SCRATCH[SLOTS[self.device]] = self.allocate
+            super().open()
+
+    def find(self) -> tuple[Sequence[Any], str | None]:
+        """(what can be opened, best first, each with `name` and `kind`; why there is nothing)."""
+        raise NotImplementedError
+
+    def new_device(self, physical: Any) -> Device:
+        """Opens one of what was found."""
+        raise NotImplementedError
+
+    def streams(self) -> dict[int, Any]:
+        """Number of a device -> its stream: where the backend's launcher looks for it."""
+        raise NotImplementedError
+
+    def missing(self, index: int = 0) -> str | None:
+        """Why there is no such device."""
+        found, reason = self.find()
+        if found and index >= len(found):
+            names = ", ".join(f"{self.device}:{i} {p.name}" for i, p in enumerate(found))
+            return f"there is no device {index}; have {names}"
+        return None if found else reason
+
+    def devices(self) -> list[str]:
+        """The devices that can be used, best first."""
+        return [f"{p.name} ({p.kind})" for p in self.find()[0]]
+
+    def kernels(self) -> dict[str, Any]:
+        """The families that have shaders."""
+        from tinyfin.backends.gpu.kernels import kernels
+
+        return kernels()
+
+    def opened_device(self, index: int) -> Any:
+        """The device of a number, opened when first used."""
+        from tinyfin.backends.gpu.check import flush_level, same_bits
+        from tinyfin.backends.gpu.launch import set_device
+
+        if index not in self.opened_devices:
+            new = self.new_device(self.find()[0][index])
+            self.opened_devices[index] = new
+            self.streams()[index] = new.stream
+            slot, name = SLOTS[self.device], f"{self.device}:{index}"
+            has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
+            set_device(slot, index, *has)
+            new.use(False)
+            if not same_bits(name) and new.float64:
+                new.use(True)
+            new.stream.flush = flush_level(name, new.stream, new.name)
+        return self.opened_devices[index]
+
+    def device_of(self, block: Block) -> Any:
+        """The device whose pool a block is from."""
+        return next(d for d in self.opened_devices.values() if d.pool is block.pool)
+
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes into a block."""
+        self.device_of(block).write(block, offset, data)
+
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes out of a block, when all work on it is done."""
+        self.device_of(block).read(block, offset, out)
+
+    def synchronize(self, index: int) -> None:
+        """Waits until the device has done all that was asked of it."""
+        if index in self.opened_devices:
+            self.opened_devices[index].synchronize()

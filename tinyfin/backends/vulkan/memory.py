@@ -1,0 +1,115 @@
+"""An opened Vulkan device: its memory, the ways there, its queue."""
+
+from __future__ import annotations
+
+from tinyfin import config
+from tinyfin.backends.gpu import backend
+from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
+from tinyfin.backends.gpu.slabs import Pool, to_device, to_host
+from tinyfin.backends.gpu.staging import Ring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tinyfin.backends.gpu.slabs import Block, Slab
+    from tinyfin.backends.vulkan.device import Opened
+    from tinyfin.backends.vulkan.record import Stream
+
+STAGING, PART = 64 << 20, 8 << 20
+"""Bytes of staging memory, and of a part that passes at a time."""
+
+
+class Device(backend.Device):
+    """An opened device with its memory and its queue."""
+
+    def __init__(self, opened: Opened) -> None:
+        from tinyfin.backends.vulkan import device
+        from tinyfin.backends.vulkan.cache import PipelineCache
+
+        self.cache = PipelineCache(opened)
+        self.opened = opened
+        self.name, physical = opened.physical.name, opened.physical
+        self.int64, self.float64 = physical.int64, physical.float64
+        self.cooperative, self.software = physical.cooperative, physical.kind == "software"
+        self.shared = opened.unified is not None
+        kind = opened.unified if self.shared else opened.memory_type(device.DEVICE_LOCAL)
+        self.kind: int = 0 if kind is None else kind
+        self.stream: Stream = opened.stream(config.GPU_TIMEOUT)
+        heap = opened.heaps[opened.types[self.kind][1]]
+        largest = min(heap, (4 << 30) - (64 << 10))
+        self.pool = Pool(self.new_slab, self.free_slab, self.name, largest)
+        self.stage: Slab | None = None
+        self.ring = Ring(STAGING, self.reach, self.upcoming)
+        wanted = device.HOST_VISIBLE | device.HOST_COHERENT
+        kind = opened.memory_type(wanted | device.HOST_CACHED) or opened.memory_type(wanted)
+        self.faults = Faults(opened.slab(FAULT_BYTES, kind or 0, True))
+
+    def use(self, soft: bool) -> None:
+        """Takes modules with or without emulated fused multiply-add."""
+        from tinyfin.backends.vulkan.pipelines import Pipelines
+
+        self.pipelines = Pipelines(self.opened, self.cache, soft)
+        self.stream.use(self.pipelines.make, self.pipelines.layout)
+
+    def upcoming(self) -> int:
+        """The timeline's value when the work recorded next is done."""
+        return self.stream.value + 1
+
+    def reach(self, value: int) -> None:
+        """Waits until the timeline has come to a value, also one of work that is not submitted yet."""
+        if value > self.stream.value:
+            self.stream.submit()
+        self.stream.wait(value)
+
+    def new_slab(self, nbytes: int) -> Slab:
+        """Memory of the device, seen by the host where both share it."""
+        return self.opened.slab(nbytes, self.kind, self.shared)
+
+    def free_slab(self, slab: Slab) -> None:
+        """Gives memory back when the device is done with it."""
+        self.stream.synchronize()
+        self.opened.free(slab)
+
+    def staging(self) -> Slab:
+        """Memory of the host that the device copies from and to."""
+        from tinyfin.backends.vulkan import device
+
+        if self.stage is None:
+            wanted = device.HOST_VISIBLE | device.HOST_COHERENT
+            kind = self.opened.memory_type(wanted | device.HOST_CACHED)
+            kind = self.opened.memory_type(wanted) if kind is None else kind
+            self.stage = self.opened.slab(STAGING, kind or 0, True)
+        return self.stage
+
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes of the host into a block; returns before the device has them, the host's may change then."""
+        if block.host and self.stream.idle():
+            to_device(block.host + offset, data)
+            return
+        stage = self.staging()
+        for start in range(0, len(data), PART):
+            part = data[start : start + PART]
+            place = self.ring.place(len(part))
+            to_device(stage.host + place, part)
+            self.stream.copy(stage, place, block.slab, block.offset + offset + start, len(part))
+
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes of a block to the host, when all work on it is done."""
+        if block.host:
+            self.synchronize()
+            to_host(out, block.host + offset)
+            return
+        stage, stream = self.staging(), self.stream
+        waiting: list[tuple[int, int, int]] = []
+        for start in (*range(0, len(out), PART), None):  # one part comes while another is copied
+            if start is not None:
+                n = min(PART, len(out) - start)
+                place = self.ring.place(n)
+                stream.copy(block.slab, block.offset + offset + start, stage, place, n)
+                stream.submit()
+                waiting.append((start, place, stream.value))
+            while waiting and (start is None or len(waiting) > 1):
+                first, place, value = waiting.pop(0)
+                stream.wait(value)
+                part = out[first : first + PART]
+                to_host(part, stage.host + place)
+        self.faults.check(self.name)
