@@ -79,7 +79,7 @@ vec4 tf_four_fma(float a, vec4 b, vec4 c) {
     return r;
   }
 #endif
-  return vec4(tf_fma(a, b.x, c.x), tf_fma(a, b.y, c.y), tf_fma(a, b.z, c.z), tf_fma(a, b.w, c.w));
+  return vec4(tf_link(a, b.x, c.x), tf_link(a, b.y, c.y), tf_link(a, b.z, c.z), tf_link(a, b.w, c.w));
 }
 /* One element of each chain. */
 #define TF_STEP                                                                                        \

@@ -12,7 +12,7 @@
 #include "matmul_place.glsl"
 #ifdef TF_FLOAT
 #define precise_T precise float
-#define TF_MULTIPLY_ADD(a, b, c) tf_fma(a, b, c)
+#define TF_MULTIPLY_ADD(a, b, c) tf_link(a, b, c)
 #else
 #define precise_T T
 #define TF_MULTIPLY_ADD(a, b, c) tf_add(tf_mul(a, b), c)

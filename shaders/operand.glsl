@@ -2,22 +2,47 @@
    prelude that knows how an API reaches memory. */
 #ifdef TF_VULKAN
 uvec2 at_@NAME() { return tf_p.at[@K]; }
-uint word8_@NAME(int i) { return uint(B8(tf_p.at[@K]).v[i]); }
-uint word16_@NAME(int i) { return uint(B16(tf_p.at[@K]).v[i]); }
-uint word32_@NAME(int i) { return B32(tf_p.at[@K]).v[i]; }
-uvec2 word64_@NAME(int i) { return B64(tf_p.at[@K]).v[i]; }
+#define TF_BEHIND_@NAME ((BEHIND >> @K & 1u) != 0u) /* an index may be negative */
+uint word8_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return uint(B8(tf_far(tf_p.at[@K], i, 0)).v[0]);
+  return uint(B8(tf_p.at[@K]).v[i]);
+}
+uint word16_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return uint(B16(tf_far(tf_p.at[@K], i, 1)).v[0]);
+  return uint(B16(tf_p.at[@K]).v[i]);
+}
+uint word32_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return B32(tf_far(tf_p.at[@K], i, 2)).v[0];
+  return B32(tf_p.at[@K]).v[i];
+}
+uvec2 word64_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return B64(tf_far(tf_p.at[@K], i, 3)).v[0];
+  return B64(tf_p.at[@K]).v[i];
+}
 uvec4 quad_@NAME(int i) { return B128(tf_p.at[@K]).v[i]; }
-void set_word8_@NAME(int i, uint v) { B8(tf_p.at[@K]).v[i] = uint8_t(v); }
-void set_word16_@NAME(int i, uint v) { B16(tf_p.at[@K]).v[i] = uint16_t(v); }
-void set_word32_@NAME(int i, uint v) { B32(tf_p.at[@K]).v[i] = v; }
-void set_word64_@NAME(int i, uvec2 v) { B64(tf_p.at[@K]).v[i] = v; }
+void set_word8_@NAME(int i, uint v) {
+  if (TF_BEHIND_@NAME) B8(tf_far(tf_p.at[@K], i, 0)).v[0] = uint8_t(v);
+  else B8(tf_p.at[@K]).v[i] = uint8_t(v);
+}
+void set_word16_@NAME(int i, uint v) {
+  if (TF_BEHIND_@NAME) B16(tf_far(tf_p.at[@K], i, 1)).v[0] = uint16_t(v);
+  else B16(tf_p.at[@K]).v[i] = uint16_t(v);
+}
+void set_word32_@NAME(int i, uint v) {
+  if (TF_BEHIND_@NAME) B32(tf_far(tf_p.at[@K], i, 2)).v[0] = v;
+  else B32(tf_p.at[@K]).v[i] = v;
+}
+void set_word64_@NAME(int i, uvec2 v) {
+  if (TF_BEHIND_@NAME) B64(tf_far(tf_p.at[@K], i, 3)).v[0] = v;
+  else B64(tf_p.at[@K]).v[i] = v;
+}
 void set_quad_@NAME(int i, uvec4 v) { B128(tf_p.at[@K]).v[i] = v; }
 uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(B32(tf_p.at[@K]).v[i], old, v); }
 #else
 /* In OpenGL the address is the number of bytes into the bound range, where it is not a value itself. */
 layout(std430, binding = @K) buffer TF_Buffer@K { uint v[]; } tf_b@K;
-uvec2 at_@NAME() { return tf_at[@K]; }
-uint tf_byte_@NAME(int i) { return tf_at[@K].x + uint(i); }
+uvec2 at_@NAME() { return tf_gl_at[@K]; }
+uint tf_byte_@NAME(int i) { return tf_gl_at[@K].x + uint(i); }
 uint word8_@NAME(int i) { uint b = tf_byte_@NAME(i); return (tf_b@K.v[b >> 2] >> ((b & 3u) * 8u)) & 0xffu; }
 uint word16_@NAME(int i) { uint b = tf_byte_@NAME(i * 2); return (tf_b@K.v[b >> 2] >> ((b & 2u) * 8u)) & 0xffffu; }
 uint word32_@NAME(int i) { return tf_b@K.v[tf_byte_@NAME(i * 4) >> 2]; }

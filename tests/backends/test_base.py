@@ -42,7 +42,7 @@ def test_backend_set_changes_what_is_created_afterwards():
 
 
 @pytest.mark.parametrize(
-    "name", ["moon", "", "cpu:x", "cpu:1", "null:256", "null:", "cpu:", "opengl"]
+    "name", ["moon", "", "cpu:x", "cpu:1", "null:256", "null:", "cpu:", "opengl:99"]
 )
 def test_backends_that_are_not_to_be_had(name):
     base.STATE["warned"].clear()
@@ -115,7 +115,7 @@ def test_mixed_devices_are_an_error_that_names_them():
 def test_switch_at_import():
     code = "import tinyfin as tf; print(tf.backend_name(), tf.zeros(2).device)"
     assert run(code, TINYFIN_BACKEND="null")[0] == ["null null:0"]
-    for name in ("moon", "opengl"):
+    for name in ("moon", "opengl:99"):
         out, err = run(code, TINYFIN_BACKEND=name)
         assert out == ["cpu cpu"] and name in err and "Warning" in err
 

@@ -35,7 +35,7 @@ class Peer:
             self.lib.backends.cudnn.allow_tf32 = False
             self.wait = self.lib.cuda.synchronize
         else:
-            self.wait = self.lib.synchronize
+            self.wait = lambda: self.lib.synchronize(device)
 
     def rand(self, *shape, dtype="float32", seed=0):
         """Normal numbers on the device."""

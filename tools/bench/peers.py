@@ -57,7 +57,7 @@ PROGRAMS = {
     "tinyfin": """
 import tinyfin as lib
 D = "vulkan"
-wait = lambda out: lib.synchronize()
+wait = lambda out: lib.synchronize(D)
 """ + TORCHLIKE,
     "torchvulkan": """
 import torch as lib, torchvulkan

@@ -1,14 +1,15 @@
-"""Convolutions on a Vulkan device beyond the table's samples: every body, several work groups, any strides."""
+"""Convolutions on a GPU beyond the table's samples: every body, several work groups, any strides."""
 
 import warnings
 
 import pytest
 import samples
+from backends.gpu.alike import gpu
 
 import tinyfin as tf
 from tinyfin.ops import table
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 CONV, INPUT, WEIGHT = (
     table.OPS[name] for name in ("convolution", "conv_grad_input", "conv_grad_weight")
 )
@@ -19,7 +20,7 @@ def same(run, *inputs):
     want = run(*inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        got = run(*(t.to("vulkan") for t in inputs))
+        got = run(*(t.to(gpu()) for t in inputs))
     assert samples.bits(got.cpu()) == samples.bits(want)
 
 

@@ -1,4 +1,4 @@
-"""Extremes, their places, any and all on a Vulkan device: ties over work groups, special values, all dtypes."""
+"""Extremes, their places, any and all on a GPU: ties over work groups, special values, all dtypes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from backends.gpu.alike import same
 
 import tinyfin as tf
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.mark.parametrize(

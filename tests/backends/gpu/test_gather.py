@@ -1,14 +1,14 @@
-"""Elements by index along an axis on a Vulkan device: long lines, layouts, repeated and bad indices."""
+"""Elements by index along an axis on a GPU: long lines, layouts, repeated and bad indices."""
 
 import numpy as np
 import pytest
 import samples
-from backends.gpu.alike import same
+from backends.gpu.alike import gpu, same
 
 import tinyfin as tf
 from tinyfin.ops.row import F
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 RNG = np.random.default_rng(6)
 
 
@@ -66,8 +66,8 @@ def test_without_axes():
 @pytest.mark.parametrize("name", ["gather", "scatter", "scatter_add"])
 @pytest.mark.parametrize("wrong", [-1, 3, 2**32, -(2**63)])
 def test_bad_indices(name, wrong):
-    x = tf.ones(2, 3).to("vulkan")
-    at = tf.tensor([[0, wrong], [1, 1]]).to("vulkan")
+    x = tf.ones(2, 3).to(gpu())
+    at = tf.tensor([[0, wrong], [1, 1]]).to(gpu())
     y = F.gather(x, 1, at) if name == "gather" else getattr(F, name)(x, 1, at, x)
     with pytest.raises(IndexError, match=rf"{name}: index -?\d+ is out of range for size 3"):
         y.cpu()

@@ -1,14 +1,14 @@
-"""Slices by index on a Vulkan device: sizes that span work groups, layouts, repeated and bad indices."""
+"""Slices by index on a GPU: sizes that span work groups, layouts, repeated and bad indices."""
 
 import numpy as np
 import pytest
 import samples
-from backends.gpu.alike import same
+from backends.gpu.alike import gpu, same
 
 import tinyfin as tf
 from tinyfin.ops.row import F
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 RNG = np.random.default_rng(5)
 
 
@@ -118,8 +118,8 @@ BAD = {
 @pytest.mark.parametrize("wrong", [4, -5, 2**32 + 1, -(2**62)])
 def test_bad_indices(name, wrong):
     """They are told when the device is waited for; the device goes on."""
-    at = tf.tensor([1, wrong, 2]).to("vulkan")
-    x = tf.ones(4, 3).to("vulkan")
+    at = tf.tensor([1, wrong, 2]).to(gpu())
+    x = tf.ones(4, 3).to(gpu())
     y = BAD[name](x, at)
     with pytest.raises(IndexError, match=rf"{name}: index -?\d+ is out of range for size 4"):
         y.cpu()
@@ -127,11 +127,11 @@ def test_bad_indices(name, wrong):
 
 
 def test_bad_indices_of_what_is_empty():
-    x = tf.zeros(3, 0).to("vulkan")
-    F.index_select(x, 0, tf.tensor([5]).to("vulkan"))
+    x = tf.zeros(3, 0).to(gpu())
+    F.index_select(x, 0, tf.tensor([5]).to(gpu()))
     with pytest.raises(IndexError, match="index 5 is out of range for size 3"):
         x.cpu()
-        tf.ones(1).to("vulkan").cpu()
+        tf.ones(1).to(gpu()).cpu()
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "bfloat16", "int64"])

@@ -1,4 +1,4 @@
-"""Joining, padding and triangles on a Vulkan device: widths, layouts, mixed dtypes."""
+"""Joining, padding and triangles on a GPU: widths, layouts, mixed dtypes."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from backends.gpu.alike import same
 import tinyfin as tf
 from tinyfin.ops.row import F
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 RNG = np.random.default_rng(7)
 
 

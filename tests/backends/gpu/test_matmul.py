@@ -1,16 +1,16 @@
-"""Matrix products on a Vulkan device beyond the table's samples: every kind of tiles, edges, strides, batches."""
+"""Matrix products on a GPU beyond the table's samples: every kind of tiles, edges, strides, batches."""
 
 import warnings
 
 import pytest
 import samples
-from backends.gpu.alike import same
+from backends.gpu.alike import gpu, same
 
 import tinyfin as tf
 from tinyfin.backends.gpu.matmul import only_tiles
 from tinyfin.nn import functional as F
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 SMALL, SQUARE, WIDE, TALL, LARGE, LARGEST = range(6)
 """Kinds of tiles: 16 x 16, 64 x 64, 64 x 128, 128 x 64, 128 x 128, 128 x 256."""
 
@@ -140,14 +140,14 @@ def test_what_falls_back():
     """float64, and batch axes that cannot be walked together."""
     tf.backends.base.STATE["warned"].clear()
     with pytest.warns(RuntimeWarning, match="matmul runs on the cpu"):
-        tf.ones(2, 2, dtype=tf.float64, device="vulkan") @ tf.ones(
-            2, 2, dtype=tf.float64, device="vulkan"
+        tf.ones(2, 2, dtype=tf.float64, device=gpu()) @ tf.ones(
+            2, 2, dtype=tf.float64, device=gpu()
         )
     tf.backends.base.STATE["warned"].clear()
     a, b = random(2, 1, 2, 1, 2, 1, 3, 4), random(1, 2, 1, 2, 1, 2, 4, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        got = a.to("vulkan") @ b.to("vulkan")
+        got = a.to(gpu()) @ b.to(gpu())
     assert samples.bits(got.cpu()) == samples.bits(a @ b)
 
 

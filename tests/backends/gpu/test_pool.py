@@ -1,15 +1,16 @@
-"""Pools on a Vulkan device beyond the table's samples: several work groups, any strides, bad places."""
+"""Pools on a GPU beyond the table's samples: several work groups, any strides, bad places."""
 
 import warnings
 
 import numpy as np
 import pytest
 import samples
+from backends.gpu.alike import gpu
 
 import tinyfin as tf
 from tinyfin.ops import table
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 MAX, MEAN, GRAD, GATHER, SCATTER, ADAPTIVE_MAX, ADAPTIVE, ADAPTIVE_GRAD = (
     table.OPS[name]
     for name in (
@@ -24,7 +25,7 @@ def same(run, *inputs):
     want = run(*inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        got = run(*(t.to("vulkan") for t in inputs))
+        got = run(*(t.to(gpu()) for t in inputs))
     for a, b in zip(samples.flat(want), samples.flat(got)):
         assert samples.bits(b.cpu()) == samples.bits(a)
 
@@ -101,13 +102,13 @@ def test_views():
 
 
 def test_bad_places():
-    x = tf.randn((2, 9)).to("vulkan")
+    x = tf.randn((2, 9)).to(gpu())
     for name, run, bad in (
         ("pool_gather", lambda at: GATHER(x, at, 1), 9),
         ("pool_scatter", lambda at: SCATTER(x[:, :3], at, (9,), 1), -1),
         ("pool_scatter", lambda at: SCATTER(x[:, :3], at, (9,), 1), 1 << 40),
     ):
-        at = tf.tensor([[0, 1, 2], [3, bad, 4]]).to("vulkan")
+        at = tf.tensor([[0, 1, 2], [3, bad, 4]]).to(gpu())
         with pytest.raises(IndexError, match=f"{name}: index {bad} is out of range for size 9"):
             run(at).cpu()
     assert x.cpu().shape == (2, 9)

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import samples
+from backends.gpu.alike import gpu
 
 import tinyfin as tf
 from tinyfin.ops import table
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 SEED, DRAW = -12345678901234567, (1 << 33) + 5
 FILLS = {
     "uniform_": (-1.5, 2.5),
@@ -24,7 +25,7 @@ FILLS = {
 def compare(name, shape, dtype, *numbers, view=lambda t: t, deterministic=False):
     """A fill of a view of memory that held ones, on both devices."""
     ends = []
-    for device in ("cpu", "vulkan"):
+    for device in ("cpu", gpu()):
         base = samples.tensor(np.ones(shape), dtype).to(device)
         with warnings.catch_warnings(), tf.deterministic(deterministic):
             warnings.simplefilter("error")
@@ -93,14 +94,14 @@ def test_dropout(dtype):
             want = table.OPS["dropout_apply"](view(x), p, SEED, DRAW)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                got = table.OPS["dropout_apply"](view(x.to("vulkan")), p, SEED, DRAW)
+                got = table.OPS["dropout_apply"](view(x.to(gpu())), p, SEED, DRAW)
             assert samples.bits(got.cpu()) == samples.bits(want)
 
 
 def test_streams_agree():
     """The public functions draw the same numbers, one after the other."""
     found = []
-    for device in ("cpu", "vulkan"):
+    for device in ("cpu", gpu()):
         tf.manual_seed(11)
         found.append([
             samples.bits(t.cpu())

@@ -1,4 +1,4 @@
-"""Sums, products and variances on a Vulkan device: many blocks, many work groups, odd strides, all dtypes."""
+"""Sums, products and variances on a GPU: many blocks, many work groups, odd strides, all dtypes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from backends.gpu.alike import same
 
 import tinyfin as tf
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""Running sums, products, extremes and recurrences on a Vulkan device: parts, many lines, odd strides, in place."""
+"""Running sums, products, extremes and recurrences on a GPU: parts, many lines, odd strides, in place."""
 
 import numpy as np
 import pytest
 import samples
-from backends.gpu.alike import same
+from backends.gpu.alike import gpu, same
 
 import tinyfin as tf
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.mark.parametrize("shape", [(1, 5000), (3, 2049), (70, 130), (300, 70), (2100, 67)])
@@ -54,7 +54,7 @@ def test_in_place(rng):
     x = samples.tensor(rng.standard_normal((40, 90)), "float32")
     for view in (lambda t: t, lambda t: t.t(), lambda t: t[3:, 5::2], lambda t: t.flip(0, 1)):
         for dim in 0, 1:
-            here, there = x.clone(), x.to("vulkan")
+            here, there = x.clone(), x.to(gpu())
             view(here).cumsum_(dim)
             view(there).cumsum_(dim)
             assert samples.bits(there.cpu()) == samples.bits(here)

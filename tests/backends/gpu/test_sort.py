@@ -1,4 +1,4 @@
-"""Sorting and searching on a Vulkan device: short and long lines, ties, special values, all dtypes."""
+"""Sorting and searching on a GPU: short and long lines, ties, special values, all dtypes."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from backends.gpu.alike import same
 import tinyfin as tf
 from tinyfin.ops.row import F
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 RNG = np.random.default_rng(8)
 SPECIAL = np.array(
     [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 3.0, 3.0, -1.0, 1e-7]

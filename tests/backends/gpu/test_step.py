@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import samples
+from backends.gpu.alike import gpu
 
 import tinyfin as tf
 from tinyfin.ops import table
 
-pytestmark = pytest.mark.usefixtures("vulkan")
+pytestmark = pytest.mark.usefixtures("gpu")
 RULES = {
     "sgd_step_": (3, {"lr": 0.05, "momentum": 0.9, "dampening": 0.2, "nesterov": True}),
     "adam_step_": (5, {"lr": 0.01, "step": 3, "weight_decay": 0.1, "eps": 1e-12}),
@@ -33,7 +34,7 @@ def tensors(rule, shape, spread=0.0):
 def compare(rule, arrays, dtypes, change=lambda k, t: t, deterministic=False):
     """The step on both devices, through views that `change` makes of memory."""
     ends = []
-    for device in ("cpu", "vulkan"):
+    for device in ("cpu", gpu()):
         bases = [samples.tensor(a, d).to(device) for a, d in zip(arrays, dtypes)]
         with warnings.catch_warnings(), tf.deterministic(deterministic):
             warnings.simplefilter("error")

@@ -234,6 +234,7 @@ def test_in_a_fork(played):
     driver, _ = played()
     driver.stream.synchronize()
     driver.stream.orphan()
+    driver.thread.join = lambda seconds: None
     with pytest.raises(RuntimeError, match="the process is a fork"):
         driver.stream.synchronize()
 

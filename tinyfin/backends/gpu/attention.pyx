@@ -21,11 +21,14 @@ cdef enum:
     NO_MASK = 255
     SLICE = 1024                     # columns of one work group, in the bodies that take one row
     FEW = 16                         # rows below which those bodies run
-    MANY = 128                       # work groups from which on each may take more rows
+    FEWEST = 16                      # tiles below which they run too
+    MANY = 128                       # tiles of 128 queries from which on these are taken
 
 cdef int ROW = shader("attention_row_f32")
 cdef int TILE = shader("attention_tile_f32")
+cdef int TILE_SMALL = shader("attention_tile_small_f32")
 cdef int DELTA = shader("attention_delta_f32")
+cdef int GRAD_TILE = shader("attention_grad_tile_f32")
 cdef int GRAD_ROW = shader("attention_grad_row_f32")
 cdef int TABLE_MODULE = shader("table")
 
@@ -48,6 +51,10 @@ cdef inline int64_t stride_at(const tf_view *v, int from_end) noexcept nogil:
     """Stride of an axis counted from the end; 0 where v is broadcast."""
     cdef int k = v.ndim - from_end
     return v.strides[k] if k >= 0 and v.shape[k] != 1 else 0
+
+
+cdef inline int64_t slices(int64_t columns) noexcept nogil:
+    return max(<int64_t>1, (columns + SLICE - 1) // SLICE)
 
 
 cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, const tf_view *mask, const tf_view *g,
@@ -105,8 +112,11 @@ cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, co
             entry(&s.table, all_strides[o][d])
     for o in range(OPERANDS):
         entry(&s.table, sub[o])
-    if max(s.queries, s.keys) >= <int64_t>1 << 30 or s.heads * max(s.queries, s.keys) >= <int64_t>1 << 31:
+    size = max(s.queries, s.keys)
+    if size >= <int64_t>1 << 30 or s.heads * size * slices(max(s.width, s.columns)) >= <int64_t>1 << 31:
         return TF_EUNSUPPORTED
+    if s.heads * s.queries * s.columns >= <int64_t>1 << 31:
+        return TF_EUNSUPPORTED                                  # the result
     return TF_OK
 
 
@@ -141,10 +151,6 @@ cdef void read_scores(tf_launch *l, const Job *s) noexcept nogil:
         number(l, 0)
 
 
-cdef inline int64_t slices(int64_t columns) noexcept nogil:
-    return max(<int64_t>1, (columns + SLICE - 1) // SLICE)
-
-
 cdef bint quads(const Job *s, int o, int64_t columns) noexcept nogil:
     """Whether rows of an operand are dense and begin at multiples of four elements."""
     cdef int d
@@ -160,24 +166,14 @@ cdef inline bint within(const Job *s, int o, int d) noexcept nogil:
     return 2 + n * (1 + o) <= d < 2 + n * (2 + o) or d == 2 + 8 * n + o
 
 
-cdef int64_t depth_of(int64_t width) noexcept nogil:
-    """Numbers of a chain between two barriers, few beyond the width."""
-    if width % 32 == 0:
-        return 32
-    return 8 if width <= 8 or width % 16 > 0 and width % 16 <= 8 else 16
-
-
 cdef int forward_tiles(Job *s, tf_view *const *outputs) noexcept:
-    """Tiles of 64 or 128 queries."""
+    """Tiles of 128 queries, of 64 where that gives too few work groups."""
     cdef tf_launch l
-    cdef int64_t columns = min(max(<int64_t>1, (s.columns + 31) // 32), <int64_t>8)
-    cdef int64_t rows = 8, groups
+    cdef int64_t columns = min(max(<int64_t>1, (s.columns + 31) // 32), <int64_t>8), tiles
+    cdef bint small = s.queries <= 64 or s.heads * ((s.queries + 127) // 128) < MANY
     columns = 8 if columns > 4 else columns
-    groups = s.heads * ((s.queries + 127) // 128)
-    if columns > 2 or groups < MANY or s.queries <= 64:
-        rows = 4
-    groups = s.heads * ((s.queries + 16 * rows - 1) // (16 * rows))
-    begin(&l, TILE, s.call)
+    tiles = (s.queries + 63) // 64 if small else (s.queries + 127) // 128
+    begin(&l, TILE_SMALL if small else TILE, s.call)
     write(&l, outputs[0])
     write(&l, outputs[1])
     read_scores(&l, s)
@@ -188,10 +184,8 @@ cdef int forward_tiles(Job *s, tf_view *const *outputs) noexcept:
     constant(&l, 2, s.causal)
     constant(&l, 3, quads(s, Q, s.width) and quads(s, K, s.width) and quads(s, V, s.columns)
              and address_of(outputs[0]) % (4 * tf_itemsize[s.dtype]) == 0)
-    constant(&l, 4, rows)
-    constant(&l, 5, columns)
-    constant(&l, 6, depth_of(s.width))
-    spread(&l, groups * max(<int64_t>1, (s.columns + 32 * columns - 1) // (32 * columns)))
+    constant(&l, 4, columns)
+    spread(&l, s.heads * tiles * max(<int64_t>1, (s.columns + 32 * columns - 1) // (32 * columns)))
     return launch(&l, s.where, s.call)
 
 
@@ -213,7 +207,7 @@ cdef int attention(const tf_view *const *inputs, int n, tf_view *const *outputs,
     rc = put_aux(&s, memory, 4 * HEAD)
     if rc != TF_OK:
         return rc
-    if s.queries >= FEW and s.width > 0:
+    if s.queries >= FEW and s.width > 0 and s.heads * ((s.queries + 63) // 64) >= FEWEST:
         return forward_tiles(&s, outputs)
     begin(&l, ROW, call)
     write(&l, outputs[0])
@@ -256,10 +250,22 @@ cdef int deltas(Job *s) noexcept:
 cdef int side(Job *s, int which, tf_view *one, tf_view *two) noexcept:
     """0: the gradient of q; 1: those of k and v."""
     cdef tf_launch l
-    cdef int64_t rows = s.queries * s.heads if which == 0 else s.keys * (s.heads // s.group)
+    cdef int64_t rows_of = s.queries if which == 0 else s.keys, heads = s.heads if which == 0 else s.heads // s.group
+    cdef int64_t widest = s.width if which == 0 else max(s.width, s.columns), columns
+    cdef int64_t tiles = heads * ((rows_of + 63) // 64)
     if one.size == 0 and (two == NULL or two.size == 0):
         return TF_OK
-    begin(&l, GRAD_ROW, s.call)
+    if rows_of >= FEW and s.width > 0 and tiles >= FEWEST:
+        columns = 4 if widest > 64 else 2 if widest > 32 else 1
+        begin(&l, GRAD_TILE, s.call)
+        constant(&l, 4, quads(s, Q, s.width) and quads(s, K, s.width) and quads(s, V, s.columns)
+                 and quads(s, G, s.columns) and address_of(one) % (4 * tf_itemsize[s.dtype]) == 0
+                 and (two == NULL or address_of(two) % (4 * tf_itemsize[s.dtype]) == 0))
+        constant(&l, 5, columns)
+        spread(&l, tiles * max(<int64_t>1, (widest + 32 * columns - 1) // (32 * columns)))
+    else:
+        begin(&l, GRAD_ROW, s.call)
+        spread(&l, heads * rows_of * slices(widest))
     write(&l, one)
     if two != NULL:
         write(&l, two)
@@ -273,7 +279,6 @@ cdef int side(Job *s, int which, tf_view *one, tf_view *two) noexcept:
     constant(&l, 1, s.mask)
     constant(&l, 2, s.causal)
     constant(&l, 3, which)
-    spread(&l, rows * slices(s.width if which == 0 else max(s.width, s.columns)))
     return launch(&l, s.where, s.call)
 
 

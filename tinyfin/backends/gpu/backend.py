@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from tinyfin.backends.base import Backend
 from tinyfin.core.device import SLOTS
 
@@ -49,16 +51,18 @@ class GPUBackend(Backend):
 
     def __init__(self) -> None:
         self.opened_devices: dict[int, Any] = {}
+        self.opening = RLock()  # other threads wait until a device is checked
 
     def open(self) -> None:
         """Connects the kernels; once."""
         from tinyfin.backends.gpu.launch import SCRATCH
         from tinyfin.backends.gpu.slabs import Pools
 
-        if not self.opened:
-            self.allocate = Pools(lambda index: self.opened_device(index).pool)
-            SCRATCH[SLOTS[self.device]] = self.allocate
-            super().open()
+        with self.opening:
+            if not self.opened:
+                self.allocate = Pools(lambda index: self.opened_device(index).pool)
+                SCRATCH[SLOTS[self.device]] = self.allocate
+                super().open()
 
     def find(self) -> tuple[Sequence[Any], str | None]:
         """(what can be opened, best first, each with `name` and `kind`; why there is nothing)."""
@@ -92,21 +96,26 @@ class GPUBackend(Backend):
 
     def opened_device(self, index: int) -> Any:
         """The device of a number, opened when first used."""
+        with self.opening:
+            if index not in self.opened_devices:
+                self.open_device(index)
+            return self.opened_devices[index]
+
+    def open_device(self, index: int) -> None:
+        """Opens and checks a device; the checks are calls that find it among the opened ones."""
         from tinyfin.backends.gpu.check import flush_level, same_bits
         from tinyfin.backends.gpu.launch import set_device
 
-        if index not in self.opened_devices:
-            new = self.new_device(self.find()[0][index])
-            self.opened_devices[index] = new
-            self.streams()[index] = new.stream
-            slot, name = SLOTS[self.device], f"{self.device}:{index}"
-            has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
-            set_device(slot, index, *has)
-            new.use(False)
-            if not same_bits(name) and new.float64:
-                new.use(True)
-            new.stream.flush = flush_level(name, new.stream, new.name)
-        return self.opened_devices[index]
+        new = self.new_device(self.find()[0][index])
+        self.opened_devices[index] = new
+        self.streams()[index] = new.stream
+        name = f"{self.device}:{index}"
+        has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
+        set_device(SLOTS[self.device], index, *has)
+        new.use(False)
+        if not same_bits(name) and new.float64:
+            new.use(True)
+        new.stream.flush = flush_level(name, new.stream, new.name)
 
     def device_of(self, block: Block) -> Any:
         """The device whose pool a block is from."""

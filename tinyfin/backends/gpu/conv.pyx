@@ -25,11 +25,10 @@ cdef enum:
     WEIGHT_GRAD
     FEW_ROWS = 4             # rows up to which each invocation computes a result by itself
     SMALL_ROWS = 24          # rows up to which a tile of 64 would be mostly empty
-    FEW_TILES = 96           # tiles of 64 x 128 under which small ones occupy more of a device
-    MANY_TILES = 256         # tiles of 128 x 128 from which they do
+    MANY_TILES = 256         # tiles that occupy a large device, several at a time on each of its parts
+    FEW_TILES = 40           # under which small tiles occupy more of a device
     MANY_CLASSES = 64        # of places that the same taps reach, above which tiles would be mostly empty
     SMALL_DEPTH = 64
-    DEPTH = 16
 
 
 cdef struct Product:
@@ -102,9 +101,9 @@ cdef bint holes(const Product *q) noexcept nogil:
     return False
 
 
-cdef bint flat(const Product *q) noexcept nogil:
-    """Whether the outermost axis is not there."""
-    return q.size[0] == q.kernel[0] == q.outs[0] == 1 and q.pad[0] == 0
+cdef bint wide(const Product *q) noexcept nogil:
+    """Whether taps are too many for the bits of a word."""
+    return q.kernel[0] + q.kernel[1] + q.kernel[2] > 31
 
 
 cdef bint planes_dense(const tf_view *v) noexcept nogil:
@@ -136,6 +135,7 @@ cdef int run(Product *q, tf_call *call) noexcept:
     cdef tf_launch l
     cdef int64_t groups
     cdef int rc, k, a
+    cdef int strips[2]
     cdef const int64_t *fields[6]
     if not countable(q):
         return TF_EUNSUPPORTED
@@ -148,24 +148,29 @@ cdef int run(Product *q, tf_call *call) noexcept:
     if q.mode != WEIGHT_GRAD and (q.rows <= FEW_ROWS or q.classes > MANY_CLASSES):
         groups = (q.out.size + GROUP - 1) // GROUP
         begin(&l, DIRECT, call)
-        constant(&l, 4, q.stride[0] != 1 or q.stride[1] != 1 or q.stride[2] != 1)
-    elif q.rows <= SMALL_ROWS or tiles(q, 64, 128) < FEW_TILES:
+        constant(&l, 3, q.stride[0] != 1 or q.stride[1] != 1 or q.stride[2] != 1)
+    elif q.rows <= SMALL_ROWS or tiles(q, 64, 64) < FEW_TILES:
         groups = tiles(q, 16, 16)
         begin(&l, SMALL, call)
+        constant(&l, 3, wide(q))
         constant(&l, 4, SMALL_DEPTH)
     else:
-        k = 2 if tiles(q, 128, 128) >= MANY_TILES and (q.rows + 63) // 64 % 2 == 0 else 1
-        groups = tiles(q, 64 * k, 128)
+        strips[0] = strips[1] = 1
+        if tiles(q, 64, 128) >= MANY_TILES:
+            strips[1] = 2
+            if q.mode == OUTPUT and tiles(q, 128, 128) >= MANY_TILES and (q.rows - 1) // 64 % 2:
+                strips[0] = 2
+        groups = tiles(q, 64 * strips[0], 64 * strips[1])
         begin(&l, TILES, call)
-        constant(&l, 4, DEPTH)
-        constant(&l, 5, k)
-        constant(&l, 6, 2)
+        constant(&l, 3, wide(q))
+        constant(&l, 4, 16 if strips[1] == 1 and q.mode == WEIGHT_GRAD else 8)
+        constant(&l, 5, strips[0])
+        constant(&l, 6, strips[1])
         constant(&l, 7, q.mode == INPUT_GRAD and holes(q))
         constant(&l, 8, in_fours(q))
     constant(&l, 0, q.out.dtype)
     constant(&l, 1, q.mode)
-    constant(&l, 2, flat(q))
-    constant(&l, 3, q.bias != NULL)
+    constant(&l, 2, q.bias != NULL)
     write(&l, q.out)
     read(&l, &q.a if q.a.size else q.out)       # what takes no part is read too, so something has to be there
     read(&l, &q.b if q.b.size else q.out)

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TF_OPERANDS = 8, TF_WORDS = 28, TF_CONSTANTS = 12, TF_FAULT_BIT = 16 };
+enum { TF_OPERANDS = 8, TF_WORDS = 28, TF_CONSTANTS = 14, TF_FAULT_BIT = 16 };
 
 typedef struct { uint64_t low, high; } tf_range; /* device addresses, high not included; empty: no memory */
 
 typedef struct {
   uint32_t shader;                  /* number in the index of modules */
-  uint32_t constants[TF_CONSTANTS]; /* specialization constants in order; the first is FLUSH */
+  uint32_t constants[TF_CONSTANTS]; /* specialization constants in order; the first are FLUSH and BEHIND */
 } tf_key;
 
 typedef struct {
@@ -24,6 +24,14 @@ typedef struct {
   uint32_t word[TF_WORDS];
   uint32_t groups[3];
 } tf_launch;
+
+/* Bit k: operand k has elements before its first one. */
+static uint32_t behind(const tf_launch *l) {
+  uint32_t mask = 0;
+  for (int k = 0; k < l->operands; k++)
+    if (l->range[k].low != l->range[k].high && l->range[k].low < l->at[k]) mask |= 1u << k;
+  return mask;
+}
 
 /* key -> handle, open addressing; handles are never 0, and nothing is removed but all at once. */
 typedef struct { tf_key key; uint64_t handle; } tf_entry;

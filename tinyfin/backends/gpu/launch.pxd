@@ -11,7 +11,7 @@ cdef extern from "launch.h" nogil:
         uint64_t low, high
     ctypedef struct tf_key:
         uint32_t shader
-        uint32_t constants[12]
+        uint32_t constants[14]
     ctypedef struct tf_launch:
         tf_key key
         int32_t operands, words
@@ -22,6 +22,7 @@ cdef extern from "launch.h" nogil:
         uint32_t groups[3]
     ctypedef struct tf_table:
         uint32_t used
+    uint32_t behind(const tf_launch *l)
     uint64_t table_find(const tf_table *t, const tf_key *key)
     int table_add(tf_table *t, const tf_key *key, uint64_t handle)
     void table_clear(tf_table *t)
@@ -54,8 +55,8 @@ cdef inline void begin(tf_launch *l, uint32_t shader, tf_call *call) noexcept no
 
 
 cdef inline void constant(tf_launch *l, int k, uint32_t value) noexcept nogil:
-    """Constant k of those that the body names; FLUSH stands before them and is set when it is launched."""
-    l.key.constants[k + 1] = value
+    """Constant k of those that the body names; before them stand FLUSH and BEHIND, which launching sets."""
+    l.key.constants[k + 2] = value
 
 
 cdef inline uint64_t address_of(const tf_view *v) noexcept nogil:

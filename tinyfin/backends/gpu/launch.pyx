@@ -16,6 +16,7 @@ cdef int set_launcher(int slot, tf_launcher launcher) except -1:
 
 cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept:
     """Hands a dispatch to the device of a tensor; kernels give no exceptions, only TF_EDEVICE."""
+    l.key.constants[1] = behind(l)
     try:
         LAUNCHERS[where.backend](where.index, l)
     except Exception as error:

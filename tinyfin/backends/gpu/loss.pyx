@@ -8,7 +8,7 @@ from libc.string cimport memset
 from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.backends.gpu.norm cimport *
-from tinyfin.backends.gpu.rows cimport TWO, Rows, groups_of, kept, row_words, rows_along
+from tinyfin.backends.gpu.rows cimport GROUP, Rows, groups_of, row_constants, row_words, rows_along
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -17,7 +17,6 @@ from tinyfin.backends.gpu.modules import shader
 
 cdef enum:
     EACH, AVERAGE, TOTAL            # reductions, in the order of the rows' choices
-    GROUP = 256
     LSE = 4                         # of softmax.comp
 
 cdef int SOFTMAX = shader("softmax_f32")
@@ -62,8 +61,7 @@ cdef int log_sums(const Rows *r, const tf_view *x, const tf_view *shift, const t
     constant(&l, 2, x.dtype)
     constant(&l, 3, x.dtype)
     constant(&l, 4, 0)
-    constant(&l, 5, r.layout)
-    constant(&l, 6, kept(r, 1))
+    row_constants(&l, 5, r)
     spread(&l, groups_of(r))
     return launch(&l, x, call)
 
@@ -116,8 +114,7 @@ cdef int loss(const tf_view *const *inputs, tf_view *const *outputs, const tf_at
         constant(&l, 4, label.dtype)
         constant(&l, 5, dtype_or_none(weight))
         constant(&l, 6, CROSS_ENTROPY if logits else NLL_LOSS)
-        constant(&l, 7, TWO)
-        spread(&l, (blocks + 1) // 2)
+        spread(&l, (blocks + 3) // 4)
         rc = launch(&l, &x, call)
         if rc != TF_OK:
             return rc

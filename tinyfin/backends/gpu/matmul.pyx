@@ -23,6 +23,8 @@ cdef enum:
 cdef int SMALL_F32 = shader("matmul_small_f32")
 cdef int SMALL_INT = shader("matmul_small_int")
 cdef int SMALL_I64 = shader("matmul_small_i64")
+cdef int DIRECT_F32 = shader("matmul_direct_f32")
+cdef int DIRECT_INT = shader("matmul_direct_int")
 cdef int TILED = shader("matmul_f32")
 cdef int COOPERATIVE = shader("matmul_cooperative_half_f32")
 cdef int COOPERATIVE_BF16 = shader("matmul_cooperative_bfloat_f32")
@@ -147,6 +149,17 @@ cdef int small(Product *q) noexcept:
     return launch(&l, q.out, q.call)
 
 
+cdef int direct(Product *q) noexcept:
+    """Tiles of 32 x 64 without shared memory."""
+    cdef tf_launch l
+    begin(&l, DIRECT_F32 if q.dtype >= TF_F16 else DIRECT_INT, q.call)
+    operands(q, &l)
+    words(q, &l)
+    constant(&l, 0, q.dtype)
+    spread(&l, tiles(q, 32, 64))
+    return launch(&l, q.out, q.call)
+
+
 cdef int fastest(const Product *q, const Tile *kinds, int n) noexcept nogil:
     """The tiles that are expected to take the least time: full waves of them."""
     cdef double cost, least = 0
@@ -226,6 +239,8 @@ cdef int run(Product *q) noexcept:
     if cooperates(q):
         kind = fastest(q, COOPERATIVE_TILES, COOPERATIVE_KINDS) if ONLY_COOPERATIVE < 0 else ONLY_COOPERATIVE
         return tiled(q, &COOPERATIVE_TILES[kind], 8)
+    if features(q.out) & IS_SOFTWARE and q.dtype != TF_I64 and ONLY < 0:
+        return direct(q)
     kind = kind_of(q)
     return small(q) if kind == SMALL else tiled(q, &TILES[kind], 4)
 

@@ -58,8 +58,7 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
     constant(&l, 2, x.dtype)
     constant(&l, 3, g.dtype)
     constant(&l, 4, y.dtype < TF_F32 and x.dtype != y.dtype)
-    constant(&l, 5, r.layout)
-    constant(&l, 6, kept(&r, 2 if kind >= 2 else 1))
+    row_constants(&l, 5, &r)
     spread(&l, groups_of(&r))
     return launch(&l, y, call)
 
@@ -129,8 +128,7 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     constant(&l, 2, x.dtype)
     constant(&l, 3, dtype_or_none(&v[1]))
     constant(&l, 4, dtype_or_none(&v[2]))
-    constant(&l, 5, r.layout)
-    constant(&l, 6, kept(&r, 1))
+    row_constants(&l, 5, &r)
     spread(&l, groups_of(&r))
     return launch(&l, outputs[0], call)
 
@@ -180,8 +178,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
         constant(&l, 2, v[0].dtype)
         constant(&l, 3, v[1].dtype)
         constant(&l, 4, dtype_or_none(&v[4]))
-        constant(&l, 5, r.layout)
-        constant(&l, 6, kept(&r, 2))
+        row_constants(&l, 5, &r)
         spread(&l, groups_of(&r))
         rc = launch(&l, y, call)
         if rc != TF_OK:
@@ -226,7 +223,7 @@ cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view
     cdef int k
     r.count, r.n, r.inner = s.rows, min(s.n, BLOCK), s.rows
     r.inner_step[0], r.step[0] = s.row_step[0], s.inner_step[0]
-    lay_out(&r)
+    lay_out_read(&r)
     begin(&l, SUMS, call)
     maybe(&l, first, True)
     maybe(&l, second, True)
@@ -266,7 +263,7 @@ cdef int finish(const Finish *f, int kind, const tf_view *where, tf_call *call) 
     cdef tf_launch l
     cdef Rows r
     r.count, r.n, r.inner = f.rows, f.n, 1
-    lay_out(&r)
+    lay_out_read(&r)
     begin(&l, FINISH, call)
     maybe(&l, f.first, False)
     maybe(&l, f.second, False)
@@ -285,6 +282,7 @@ cdef int finish(const Finish *f, int kind, const tf_view *where, tf_call *call) 
     constant(&l, 3, dtype_or_none(f.w) if f.w != NULL else 255)
     constant(&l, 4, f.wanted)
     constant(&l, 5, r.layout)
+    constant(&l, 6, r.teams)
     spread(&l, groups_of(&r))
     return launch(&l, where, call)
 

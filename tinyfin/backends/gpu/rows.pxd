@@ -7,11 +7,11 @@ from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
 
 cdef enum:
-    TWO, LONG, SHORT, ACROSS        # layouts of rows.glsl
+    ALONG, SHORT, ACROSS            # layouts of rows.glsl
+    GROUP = 256                     # invocations of a work group
     BLOCK = 2048                    # elements of a block
     FEW = 128                       # rows of so many at most are short
     MOST = 1 << 22                  # elements of a row across memory
-    KEPT = 56                       # numbers that an invocation can keep
 
 
 cdef struct Rows:
@@ -20,7 +20,7 @@ cdef struct Rows:
     int64_t outer_step[3]
     int64_t inner_step[3]
     int64_t step[3]
-    int layout
+    int layout, teams, split, keep  # constants of rows.glsl
 
 
 cdef inline int64_t magnitude(int64_t n) noexcept nogil:
@@ -28,11 +28,36 @@ cdef inline int64_t magnitude(int64_t n) noexcept nogil:
 
 
 cdef inline void lay_out(Rows *r) noexcept nogil:
-    """By length, and by whether the next number in memory is of the same row."""
+    """By length, and by whether the next number in memory is of the same row; in registers where they suffice."""
+    r.teams = r.split = 1
     if r.inner > 1 and r.n > 1 and r.n <= MOST and magnitude(r.inner_step[0]) < magnitude(r.step[0]):
         r.layout = ACROSS
+        r.keep = 0 if r.n > 256 else 32 if r.n > 128 else 16 if r.n > 64 else 8
+    elif r.n <= FEW:
+        r.layout, r.keep = SHORT, 16 if r.n > 64 else 8
     else:
-        r.layout = SHORT if r.n <= FEW else TWO if r.n <= BLOCK else LONG
+        r.layout, r.keep = ALONG, 8 if r.n <= 512 else 16
+        if r.n > 4 * BLOCK:
+            r.teams, r.keep = 4, 0
+        elif r.n > 2 * BLOCK:
+            r.teams, r.keep = 4, 32
+        elif r.n > BLOCK:
+            r.teams, r.split = 2, 2
+        elif r.n > BLOCK // 2:
+            r.split = 2
+
+
+cdef inline void lay_out_read(Rows *r) noexcept nogil:
+    """The same for bodies that keep nothing."""
+    lay_out(r)
+    if r.layout == ALONG and r.n <= BLOCK:
+        r.teams = 1
+    r.split, r.keep = 1, 0
+
+
+cdef inline int64_t lanes(const Rows *r) noexcept nogil:
+    """Invocations of a row."""
+    return 64 * r.teams * r.split if r.layout == ALONG else 8
 
 
 cdef inline void no_steps(Rows *r, int64_t count) noexcept nogil:
@@ -80,22 +105,17 @@ cdef inline bint rows_of(Rows *r, Axes *a) noexcept nogil:
 
 cdef inline int64_t groups_of(const Rows *r) noexcept nogil:
     """Work groups for all rows."""
-    cdef int each = 16 if r.layout >= SHORT else 1 if r.layout == LONG else 2
+    cdef int64_t each = GROUP // lanes(r)
     return (r.count + each - 1) // each
 
 
-cdef inline int kept(const Rows *r, int arrays) noexcept nogil:
-    """Numbers of each array that an invocation keeps: few sizes, since each is a pipeline of its own."""
-    cdef int64_t wanted
-    if r.layout == LONG:
-        wanted = (r.n + 2 * BLOCK - 1) // (2 * BLOCK) * 32
-    else:
-        wanted = (r.n + 7) // 8 if r.layout >= SHORT else (r.n + 63) // 64
-    if wanted <= 8:
-        return 8
-    if arrays == 2:
-        return 24
-    return 32 if wanted <= 32 or wanted > 2 * KEPT else KEPT
+cdef inline void row_constants(tf_launch *l, int k, const Rows *r) noexcept nogil:
+    """LAYOUT TEAMS SPLIT KEEP FULL, from constant k on"""
+    constant(l, k, r.layout)
+    constant(l, k + 1, r.teams)
+    constant(l, k + 2, r.split)
+    constant(l, k + 3, r.keep)
+    constant(l, k + 4, r.n == r.keep * lanes(r))
 
 
 cdef inline void row_words(tf_launch *l, const Rows *r) noexcept nogil:

@@ -55,7 +55,7 @@ def heading(text: str) -> dict[str, Any]:
     about = {
         "operands": found["operands"].split(),
         "words": words,
-        "constants": ["FLUSH", *found.get("constants", "").split()],
+        "constants": ["FLUSH", "BEHIND", *found.get("constants", "").split()],
         "group": [int(n) for n in found.get("group", "256").split()],
         "numbers": found.get("numbers", "bits").split(),
         "needs": found.get("needs", "").split(),

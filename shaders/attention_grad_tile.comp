@@ -1,0 +1,190 @@
+/* Gradients of attention by tiles of 64 rows, past which go blocks of 64 others. SIDE 0: rows are queries, others keys,
+ * `one` is the gradient of q. SIDE 1: rows are keys, others the queries of all heads that share them, `one` and `two`
+ * are the gradients of k and v.
+ *
+ * A block is steps: depths of the scores, depths of dp, then some others' ds (and p) with their numbers. The operands of
+ * a step lie in one side of shared memory, those of the next are on their way to the other. COLUMNS: vec4s of a row
+ * of a gradient that an invocation keeps.
+ *
+ * operands: one two g q k v mask aux
+ * words: uint queries; uint keys; uint width; uint columns; uint group; float scale; int row[5]; int step[5]
+ * constants: DTYPE MASK CAUSAL SIDE QUADS COLUMNS
+ * group: 128
+ * numbers: float
+ */
+#include "four.glsl"
+TF_FOUR(one)
+TF_FOUR(two)
+TF_FOUR(g)
+TF_FOUR(q)
+TF_FOUR(k)
+TF_FOUR(v)
+#include "attention.glsl"
+#include "scores.glsl"
+#define AREA 768 /* vec4s of one side */
+#define TILE (2 * AREA)
+#define GRADIENT
+#include "attention_tile.glsl"
+#define PART 16                     /* others of a step */
+#define BREADTH (8 * int(COLUMNS))  /* vec4s of a row of numbers */
+#define PARTS (64u / uint(PART))     /* steps that take ds, or p */
+#define ROW_Q (SIDE == 0u ? Q : K)
+#define ROW_G (SIDE == 0u ? G : V)
+#define OTHER_Q (SIDE == 0u ? K : Q)
+#define OTHER_G (SIDE == 0u ? V : G)
+#define ACC(a, r, c) a[(r) * 4 * int(COLUMNS) + (c)]
+shared float shift[64]; /* of each query */
+shared float delta[64];
+
+int at[5];           /* where matrices begin */
+uint first, column, line;
+
+void to_head(uint place, uint sub) {
+  at[Q] = origin(Q, place, sub);
+  at[K] = origin(K, place, 0u);
+  at[V] = origin(V, place, 0u);
+  at[G] = origin(G, place, sub);
+  at[MASKS] = MASK != NO_MASK ? origin(MASKS, place, sub) : 0;
+  line = (place * p_group + sub) * p_queries;
+}
+/* What each query of a block needs. */
+void load_queries(uint query) {
+  uint me = gl_LocalInvocationIndex, i = query + (me & 63u), lines = heads() * p_queries;
+  uint w = i < p_queries ? word32_aux(TABLE + int(line + i + (me < 64u ? 0u : lines))) : 0u;
+  if (me < 64u) shift[me] = FB(w);
+  else delta[me - 64u] = FB(w);
+}
+/* Blocks of 4 x 4 numbers: threads below 64 bring rows, the others what passes. */
+void fetch_products(uint row_side, uint other_side, uint block, uint d, uint width) {
+  uint t = gl_LocalInvocationIndex, rows = SIDE == 0u ? p_queries : p_keys, others = SIDE == 0u ? p_keys : p_queries;
+  d += 4u * (t % DEEP);
+  if (t < FOURS) {
+    fetched(row_side, at[row_side], first + t / DEEP * 4u, 1u, rows, d, width, 0x80000000u);
+  } else if (t < FOURS + K_FOURS) {
+    t = (t - FOURS) / DEEP;
+    fetched(other_side, at[other_side], block + (t & 7u) + (t >> 3) * 32u, 8u, others, d, width, 0u);
+  }
+}
+void fetch_numbers(uint which, uint other, uint width) {
+  uint others = SIDE == 0u ? p_keys : p_queries;
+  EACH(n, SHARE(uint(PART * BREADTH))) {
+    uint t = gl_LocalInvocationIndex + uint(n) * TF_GROUP, j = other + t / uint(BREADTH);
+    coming[n] = j < others ? four_of(which, at[which] + int(j) * p_row(which), column + 4u * (t % uint(BREADTH)), width, 0x80000000u)
+                           : vec4(FB(0x80000000u)); /* 0 times -0 adds nothing */
+  }
+}
+
+#define PRODUCTS(S)                                                                                     \
+  EACH(d, DEPTH) {                                                                                      \
+    vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
+    EACH(i, 2) b[i] = tile[side + int(DEPTH) * LINE + d * SPAN + SWIZZLED(8 * i + int(ACROSS), d >> 2)]; \
+    EACH(r, 4) EACH(j, 8) S[r][j] = tf_fma(b[j >> 2][j & 3], a[r], S[r][j]);                            \
+  }
+#define GATHERED(A)                                                                                     \
+  EACH(j, PART) {                                                                                       \
+    vec4 a = tile[side + j * LINE + SWIZZLED(int(DOWN), j)], b[4];                                      \
+    EACH(i, COLUMNS) b[i] = tile[side + PART * LINE + j * BREADTH + 8 * i + int(ACROSS)];               \
+    EACH(r, 4) EACH(c, 4u * COLUMNS) ACC(A, r, c) = tf_fma(a[r], b[c >> 2][c & 3], ACC(A, r, c));       \
+  }
+#define WEIGHTS(S)                                                                                      \
+  EACH(j, 8) {                                                                                          \
+    if (uint(8 * j / PART) == part % PARTS)                                                                    \
+      tile[side + (8 * j % PART + int(ACROSS)) * LINE + SWIZZLED(int(DOWN), int(ACROSS))] =             \
+        vec4(S[0][j], S[1][j], S[2][j], S[3][j]);                                                       \
+  }
+#define STORED(NAME, A, WIDTH)                                                                          \
+  EACH(r, 4) EACH(i, COLUMNS) {                                                                         \
+    uint row = first + 4u * DOWN + uint(r), c = column + 4u * (8u * uint(i) + ACROSS);                  \
+    if (row < rows && c < WIDTH) {                                                                      \
+      int to = int((head * rows + row) * WIDTH + c);                                                    \
+      float x[4];                                                                                       \
+      EACH(e, 4) x[e] = ACC(A, r, 4 * i + e);                                                           \
+      if (QUADS != 0u) store4_##NAME(DTYPE, to >> 2, x);                                                \
+      else EACH(e, 4) if (c + uint(e) < WIDTH) store_##NAME(DTYPE, to + e, x[e]);                       \
+    }                                                                                                   \
+  }
+
+void main() {
+  uint slices = max((max(p_width, SIDE == 0u ? 0u : p_columns) + 32u * COLUMNS - 1u) / (32u * COLUMNS), 1u);
+  uint rows = SIDE == 0u ? p_queries : p_keys, tiles = (rows + 63u) / 64u, id = tf_group(), me = gl_LocalInvocationIndex;
+  column = id % slices * 32u * COLUMNS;
+  id /= slices;
+  if (id >= (SIDE == 0u ? heads() : heads() / p_group) * tiles) return;
+  uint head = id / tiles, tile_number = SIDE == 0u ? tiles - 1u - id % tiles : id % tiles; /* the longest begin first */
+  uint place = SIDE == 0u ? head / p_group : head, sub = SIDE == 0u ? head % p_group : 0u;
+  uint sub_stop = SIDE == 0u ? sub + 1u : p_group;
+  first = tile_number * 64u;
+  uint begin = SIDE != 0u && CAUSAL != 0u ? first : 0u, stop = SIDE == 0u ? p_keys : p_queries;
+  if (SIDE == 0u && CAUSAL != 0u) stop = min(stop, first + 64u);
+  float s[4][8], dp[4][8], one[16 * 4], two[16 * 4]; /* COLUMNS says how much of the last two is used */
+  EACH(c, 16u * COLUMNS) one[c] = two[c] = FB(0u);
+  uint chunks = (p_width + DEPTH - 1u) / DEPTH, both = chunks + max((p_columns + DEPTH - 1u) / DEPTH, 1u), steps = both + (SIDE == 0u ? PARTS : 2u * PARTS);
+  uint block = begin, step_ = steps - 1u;
+  int side = AREA;
+  bool started = false, more; /* the first pass computes nothing and brings the first operands */
+  to_head(place, sub);
+  if (SIDE == 0u) load_queries(first);
+  do {
+    uint next = step_ + 1u, next_block = block;
+    if (next == steps) {
+      next = 0u;
+      next_block = started ? block + 64u : begin;
+      if (next_block >= stop && started && sub + 1u < sub_stop) {
+        sub++;
+        to_head(place, sub);
+        next_block = begin;
+      }
+    }
+    more = next_block < stop;
+    if (more) {
+      if (next < chunks) fetch_products(ROW_Q, OTHER_Q, next_block, next * DEPTH, p_width);
+      else if (next < both) fetch_products(ROW_G, OTHER_G, next_block, (next - chunks) * DEPTH, p_columns);
+      else if (next < both + PARTS) fetch_numbers(OTHER_Q, next_block + (next - both) * uint(PART), p_width);
+      else fetch_numbers(OTHER_G, next_block + (next - both - PARTS) * uint(PART), p_columns);
+    }
+    if (started) {
+      if (step_ == 0u) {
+        EACH(r, 4) EACH(j, 8) s[r][j] = dp[r][j] = FB(0u);
+        if (SIDE != 0u) load_queries(block);
+      }
+      if (step_ < chunks) { PRODUCTS(s) }
+      else if (step_ < both) { PRODUCTS(dp) }
+      else if (step_ < both + PARTS) { GATHERED(one) }
+      else if (SIDE != 0u) { GATHERED(two) }
+    }
+    if (step_ + 1u == both) {
+      EACH(r, 4) EACH(j, 8) {
+        uint mine = 4u * DOWN + uint(r), other = ACROSS + uint(8 * j), q = SIDE == 0u ? mine : other;
+        uint query = (SIDE == 0u ? first : block) + q, k = SIDE == 0u ? block + other : first + mine;
+        bool inside = query < p_queries && k < p_keys;
+        precise float x = tf_mul(s[r][j], p_scale);
+        if (MASK != NO_MASK || CAUSAL != 0u) {
+          if (inside) x = masked(x, at[MASKS] + int(query) * p_row(MASKS) + int(k) * p_step(MASKS), CAUSAL == 0u || k <= query);
+        }
+        precise float p = falling(tf_sub(x, shift[q])), ds = tf_mul(tf_mul(p, tf_sub(dp[r][j], delta[q])), p_scale);
+        s[r][j] = FB(inside ? UB(p) : 0u);
+        dp[r][j] = FB(inside ? UB(ds) : 0u);
+      }
+    }
+    side = AREA - side;
+    if (more && next < both) {
+      int t = int(me);
+      if (t < int(FOURS)) turned(side, LINE, t / int(DEEP), t % int(DEEP));
+      else if (t < int(FOURS + K_FOURS)) turned(side + int(DEPTH) * LINE, SPAN, (t - int(FOURS)) / int(DEEP), t % int(DEEP));
+    } else if (more) {
+      uint part = next - both;
+      if (part < PARTS) { WEIGHTS(dp) }
+      else if (SIDE != 0u) { WEIGHTS(s) }
+      EACH(n, SHARE(uint(PART * BREADTH))) {
+        int t = int(me + uint(n) * TF_GROUP);
+        if (t < PART * BREADTH) tile[side + PART * LINE + t] = coming[n];
+      }
+    }
+    barrier();
+    block = next_block;
+    step_ = next;
+    started = true;
+  } while (more);
+  STORED(one, one, p_width)
+  if (SIDE != 0u) { STORED(two, two, p_columns) }
+}

@@ -1,0 +1,73 @@
+/* Layer norm and RMS norm: rows of n elements of x, `step` apart, to dense rows of y; a mean and a factor for each.
+ *
+ * RMS: not centred. WTYPE, BTYPE: dtypes of the weights, 255 where there are none.
+ *
+ * operands: x y w b mean rstd
+ * words: uint rows; uint n; uint inner; int outer_step; int inner_step; int step; float count; float eps
+ * constants: RMS OUT IN WTYPE BTYPE LAYOUT TEAMS SPLIT KEEP FULL
+ * group: 256
+ * numbers: float
+ */
+#include "rows.glsl"
+#include "quotient.glsl"
+
+int tf_x, tf_y; /* where the row begins */
+float tf_x_of(uint i) { return load_x(IN, tf_x + int(i) * p_step); }
+float tf_square(float d) { return tf_mul(d, d); }
+float tf_factor(float s) { return tf_quotient(1.0f, tf_root(tf_add(tf_quotient(s, p_count), p_eps))); }
+void tf_store(uint i, float d, float rs) {
+  precise float v = tf_mul(d, rs);
+  if (WTYPE != 255u) v = tf_mul(v, load_w(WTYPE, int(i)));
+  if (BTYPE != 255u) v = tf_add(v, load_b(BTYPE, int(i)));
+  store_y(OUT, tf_y + int(i), v);
+}
+void tf_statistics(uint row, float m, float rs) {
+  if (!tf_speaks()) return;
+  if (RMS == 0u) store_mean(TF_F32, int(row), m);
+  store_rstd(TF_F32, int(row), rs);
+}
+
+/* Rows in registers. */
+void tf_kept(uint row, bool live) {
+  uint n = p_n;
+  precise float x[32], t[32], s, m = FB(0u);
+  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_x_of(tf_element(k))) : 0x80000000u);
+  if (RMS == 0u) {
+    TF_KEPT_SUM(s, x)
+    m = tf_quotient(s, p_count);
+  }
+  TF_EACH x[k] = tf_sub(x[k], m);
+  TF_EACH t[k] = tf_term_in(k, n, tf_square(x[k]));
+  TF_KEPT_SUM(s, t)
+  if (!live) return;
+  s = tf_factor(s);
+  TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), x[k], s);
+  tf_statistics(row, m, s);
+}
+
+/* Rows that are read again. */
+vec2 tf_pass(uint i) { return vec2(tf_x_of(i), 0.0f); }
+void tf_read(uint row, bool live) {
+  uint n = p_n;
+  precise float s, m = FB(0u);
+  if (RMS == 0u) {
+    TF_ROW_SUM(s, n, tf_pass(i), v.x)
+    m = tf_quotient(s, p_count);
+  }
+  TF_ROW_SUM(s, n, tf_pass(i), tf_square(tf_sub(v.x, m)))
+  if (!live) return;
+  s = tf_factor(s);
+  TF_ALONG(n, tf_pass(i), tf_store(i, tf_sub(v.x, m), s))
+  tf_statistics(row, m, s);
+}
+
+void main() {
+  if (tf_group() * TF_ROWS >= p_rows) return;
+  uint row = tf_group() * TF_ROWS + tf_row_here();
+  bool live = row < p_rows; /* the others go through the same barriers */
+  row = min(row, p_rows - 1u);
+  tf_x = int(row / p_inner) * p_outer_step + int(row % p_inner) * p_inner_step;
+  tf_y = int(row * p_n);
+  if (KEEP != 0u) tf_kept(row, live);
+  else tf_read(row, live);
+}

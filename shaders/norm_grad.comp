@@ -1,0 +1,71 @@
+/* Gradient of layer norm and RMS norm for x: with h = g w, ((h - mean of h) - xhat (mean of h xhat)) rstd.
+ *
+ * RMS: not centred, without the first mean. WTYPE: dtype of the weights, 255 where there are none.
+ *
+ * operands: y x g mean rstd w
+ * words: uint rows; uint n; uint inner; int outer_step[2]; int inner_step[2]; int step[2]; float count
+ * constants: RMS OUT IN GIN WTYPE LAYOUT TEAMS SPLIT KEEP FULL
+ * group: 256
+ * numbers: float
+ */
+#include "rows.glsl"
+#include "quotient.glsl"
+
+int tf_x, tf_g, tf_y; /* where the row begins */
+float tf_m, tf_rs;    /* globals are never `precise`: glslang takes them for locals then */
+float tf_xhat(uint i) { return tf_mul(tf_sub(load_x(IN, tf_x + int(i) * p_step(0)), tf_m), tf_rs); }
+/* g w */
+float tf_h(uint i) {
+  precise float g = load_g(GIN, tf_g + int(i) * p_step(1));
+  if (WTYPE != 255u) g = tf_mul(g, load_w(WTYPE, int(i)));
+  return g;
+}
+void tf_store(uint i, float h, float xhat, float s, float p) {
+  store_y(OUT, tf_y + int(i), tf_mul(tf_sub(tf_sub(h, s), tf_mul(xhat, p)), tf_rs));
+}
+
+/* Rows in registers. */
+void tf_kept(bool live) {
+  uint n = p_n;
+  precise float x[32], h[32], t[32], s = FB(0u), p;
+  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_xhat(tf_element(k))) : 0u);
+  TF_EACH h[k] = FB(tf_in(k, n) ? UB(tf_h(tf_element(k))) : 0x80000000u);
+  if (RMS == 0u) {
+    TF_KEPT_SUM(s, h)
+    s = tf_quotient(s, p_count);
+  }
+  TF_EACH t[k] = tf_term_in(k, n, tf_mul(h[k], x[k]));
+  TF_KEPT_SUM(p, t)
+  p = tf_quotient(p, p_count);
+  if (live) TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), h[k], x[k], s, p);
+}
+
+/* Rows that are read again. */
+vec2 tf_both(uint i) { return vec2(tf_h(i), tf_xhat(i)); }
+void tf_read(bool live) {
+  uint n = p_n;
+  precise float s = FB(0u), p;
+  if (RMS == 0u) {
+    TF_ROW_SUM(s, n, tf_both(i), v.x)
+    s = tf_quotient(s, p_count);
+  }
+  TF_ROW_SUM(p, n, tf_both(i), tf_mul(v.x, v.y))
+  p = tf_quotient(p, p_count);
+  if (live) TF_ALONG(n, tf_both(i), tf_store(i, v.x, v.y, s, p))
+}
+
+void main() {
+  if (tf_group() * TF_ROWS >= p_rows) return;
+  uint row = tf_group() * TF_ROWS + tf_row_here();
+  bool live = row < p_rows; /* the others go through the same barriers */
+  row = min(row, p_rows - 1u);
+  int outer = int(row / p_inner), inner = int(row % p_inner);
+  tf_y = int(row * p_n);
+  tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
+  tf_g = outer * p_outer_step(1) + inner * p_inner_step(1);
+  tf_m = FB(0u);
+  if (RMS == 0u) tf_m = load_mean(TF_F32, int(row));
+  tf_rs = load_rstd(TF_F32, int(row));
+  if (KEEP != 0u) tf_kept(live);
+  else tf_read(live);
+}

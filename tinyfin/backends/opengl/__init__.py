@@ -1,0 +1,1 @@
+"""Backend `opengl`: compute through any OpenGL 4.3 driver."""

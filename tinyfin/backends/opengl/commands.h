@@ -1,0 +1,145 @@
+/* What the thread of an OpenGL context runs: dispatches, bytes in and out, fences.
+ *
+ * Needs no OpenGL headers: objects are numbers, functions are given by address, constants are those of the
+ * specification (https://registry.khronos.org/OpenGL/specs/gl/glspec46.core.pdf). A device address is the
+ * number of a buffer above the bytes from its start.
+ */
+#ifndef TF_COMMANDS_H
+#define TF_COMMANDS_H
+#include <stdint.h>
+#include <string.h>
+#include "hazards.h"
+
+#ifdef _WIN32
+#define TF_GL __stdcall
+#else
+#define TF_GL
+#endif
+
+typedef struct {
+  void (TF_GL *UseProgram)(uint32_t);
+  void (TF_GL *ProgramUniform1uiv)(uint32_t, int32_t, int32_t, const uint32_t *);
+  void (TF_GL *ProgramUniform2uiv)(uint32_t, int32_t, int32_t, const uint32_t *);
+  void (TF_GL *BindBufferBase)(uint32_t, uint32_t, uint32_t);
+  void (TF_GL *DispatchCompute)(uint32_t, uint32_t, uint32_t);
+  void (TF_GL *MemoryBarrier)(uint32_t);
+  void (TF_GL *BindBuffer)(uint32_t, uint32_t);
+  void (TF_GL *BufferSubData)(uint32_t, intptr_t, intptr_t, const void *);
+  void (TF_GL *GetBufferSubData)(uint32_t, intptr_t, intptr_t, void *);
+  void *(TF_GL *FenceSync)(uint32_t, uint32_t);
+  uint32_t (TF_GL *ClientWaitSync)(void *, uint32_t, uint64_t);
+  void (TF_GL *DeleteSync)(void *);
+  void (TF_GL *Flush)(void);
+  uint32_t (TF_GL *GetError)(void);
+  uint32_t (TF_GL *GetGraphicsResetStatus)(void); /* 0 where the context has none */
+} tf_gl_functions;
+
+enum { TF_ADDRESS_SHIFT = 40, TF_FENCES = 8, TF_FENCE_AFTER = 64 };
+enum { STORAGE_BUFFER = 0x90D2, COPY_READ = 0x8F36, COPY_WRITE = 0x8F37 };
+enum { STORAGE_BARRIER = 0x2000, UPDATE_BARRIER = 0x200 };
+enum { COMMANDS_COMPLETE = 0x9117, FLUSH_COMMANDS = 1, TIMEOUT_EXPIRED = 0x911B, WAIT_FAILED = 0x911D };
+/* What ends a stream besides OpenGL's own errors, which start at 0x500. */
+enum { TF_LATE = 1, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED };
+
+/* The state of the context, for its thread alone. */
+typedef struct {
+  tf_gl_functions fn;
+  uint32_t program, bound[TF_OPERANDS], fault; /* fault: the buffer of the record of bad indices */
+  tf_hazards hazards;
+  void *fences[TF_FENCES];
+  int current, work; /* work: dispatches since the last fence */
+  int unflushed;
+  uint64_t timeout; /* nanoseconds */
+} tf_gl_context;
+
+/* Nothing of what the context has bound is known any more. */
+static void context_forget(tf_gl_context *g) {
+  g->program = 0;
+  memset(g->bound, 0, sizeof(g->bound));
+}
+
+static void context_barrier(tf_gl_context *g, uint32_t bits) {
+  g->fn.MemoryBarrier(bits);
+  g->hazards.nreads = g->hazards.nwrites = 0;
+}
+
+static int32_t context_error(tf_gl_context *g) {
+  uint32_t reset = g->fn.GetGraphicsResetStatus ? g->fn.GetGraphicsResetStatus() : 0;
+  return reset ? TF_RESET : (int32_t)g->fn.GetError();
+}
+
+static int32_t context_await(tf_gl_context *g, void **fence) {
+  uint32_t found;
+  if (!*fence) return 0;
+  found = g->fn.ClientWaitSync(*fence, FLUSH_COMMANDS, g->timeout);
+  g->fn.DeleteSync(*fence);
+  *fence = 0;
+  return found == TIMEOUT_EXPIRED ? TF_LATE : found == WAIT_FAILED ? TF_WAIT_FAILED : 0;
+}
+
+/* A fence behind the last dispatches, and a wait for those that are eight fences old: work never piles up. */
+static int32_t context_fence(tf_gl_context *g) {
+  int32_t rc = context_error(g);
+  g->current = (g->current + 1) % TF_FENCES;
+  if (!rc) rc = context_await(g, &g->fences[g->current]);
+  if (rc) return rc;
+  g->fences[g->current] = g->fn.FenceSync(COMMANDS_COMPLETE, 0);
+  g->fn.Flush();
+  g->work = g->unflushed = 0;
+  return 0;
+}
+
+static int32_t context_finish(tf_gl_context *g) {
+  int32_t rc = context_fence(g);
+  for (int i = 1; i <= TF_FENCES && !rc; i++) rc = context_await(g, &g->fences[(g->current + i) % TF_FENCES]);
+  return rc ? rc : context_error(g);
+}
+
+static void context_bind(tf_gl_context *g, int k, uint32_t buffer) {
+  if (g->bound[k] == buffer) return;
+  g->fn.BindBufferBase(STORAGE_BUFFER, (uint32_t)k, buffer);
+  g->bound[k] = buffer;
+}
+
+/* The handle of a program is its number below the places of its two uniforms, 16 bits each. */
+static int32_t context_launch(tf_gl_context *g, uint64_t handle, const tf_launch *l) {
+  uint32_t program = (uint32_t)handle, at[2 * TF_OPERANDS];
+  int32_t at_place = (int16_t)(handle >> 32), word_place = (int16_t)(handle >> 48);
+  for (int k = 0; k < l->operands; k++) {
+    at[2 * k] = (uint32_t)l->at[k];
+    at[2 * k + 1] = (uint32_t)(l->at[k] >> 32);
+    if (l->written >> (TF_FAULT_BIT + k) & 1) {
+      context_bind(g, k, g->fault);
+      at[2 * k] = at[2 * k + 1] = 0;
+    } else if (l->range[k].low != l->range[k].high) {
+      context_bind(g, k, (uint32_t)(l->range[k].low >> TF_ADDRESS_SHIFT));
+      at[2 * k + 1] = 0;
+    }
+  }
+  if (hazards_enter_launch(&g->hazards, l)) g->fn.MemoryBarrier(STORAGE_BARRIER);
+  if (g->program != program) g->fn.UseProgram(g->program = program);
+  if (l->operands && at_place >= 0) g->fn.ProgramUniform2uiv(program, at_place, l->operands, at);
+  if (l->words && word_place >= 0) g->fn.ProgramUniform1uiv(program, word_place, l->words, l->word);
+  g->fn.DispatchCompute(l->groups[0], l->groups[1], l->groups[2]);
+  g->unflushed = 1;
+  return ++g->work >= TF_FENCE_AFTER ? context_fence(g) : 0;
+}
+
+static int32_t context_write(tf_gl_context *g, uint64_t address, uint64_t n, const void *host) {
+  context_barrier(g, STORAGE_BARRIER | UPDATE_BARRIER);
+  g->fn.BindBuffer(COPY_WRITE, (uint32_t)(address >> TF_ADDRESS_SHIFT));
+  g->fn.BufferSubData(COPY_WRITE, (intptr_t)(address & (((uint64_t)1 << TF_ADDRESS_SHIFT) - 1)), (intptr_t)n, host);
+  g->unflushed = 1;
+  return 0;
+}
+
+/* Waits for all work first, which may be late, so that the copy itself is not. */
+static int32_t context_read(tf_gl_context *g, uint64_t address, uint64_t n, void *host) {
+  int32_t rc = context_finish(g);
+  if (rc) return rc;
+  context_barrier(g, STORAGE_BARRIER | UPDATE_BARRIER);
+  g->fn.BindBuffer(COPY_READ, (uint32_t)(address >> TF_ADDRESS_SHIFT));
+  g->fn.GetBufferSubData(COPY_READ, (intptr_t)(address & (((uint64_t)1 << TF_ADDRESS_SHIFT) - 1)), (intptr_t)n, host);
+  return context_error(g);
+}
+#endif

@@ -1,0 +1,70 @@
+"""An opened OpenGL device: its memory, its context's stream, its record of bad indices."""
+
+from __future__ import annotations
+
+from tinyfin.backends.gpu import backend
+from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
+from tinyfin.backends.gpu.slabs import Pool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tinyfin.backends.gpu.slabs import Block, Slab
+    from tinyfin.backends.opengl.device import Opened
+    from tinyfin.backends.opengl.record import Stream
+
+ROUND = 512
+
+
+class Record(Faults):
+    """Bad indices, in memory that only the device sees; read when a body ran that may tell of one."""
+
+    def __init__(self, slab: Slab, stream: Stream) -> None:
+        self.stream = stream
+        super().__init__(slab)
+        stream.faults(slab.buffer)
+
+    def put(self, data: bytes) -> None:
+        """Writes the record's first bytes."""
+        self.stream.write(self.slab.address, data)
+
+    def get(self) -> bytes | bytearray:
+        """The record's first 16 bytes, when all work is done."""
+        record = bytearray(16)
+        self.stream.read(self.slab.address, record)
+        return record
+
+    def check(self, device: str) -> None:
+        """Raises what was found, and forgets it."""
+        if self.stream.told:
+            self.stream.told = False
+            super().check(device)
+
+
+class Device(backend.Device):
+    """An opened device with its memory and its context."""
+
+    def __init__(self, opened: Opened) -> None:
+        physical = opened.physical
+        self.opened = opened
+        self.name, self.int64, self.float64 = physical.name, physical.int64, physical.float64
+        self.software = physical.kind == "software"
+        self.stream: Stream = opened.stream
+        # every operand lies in one slab, and kernels can bind no more of it than this
+        largest = physical.largest // ROUND * ROUND
+        self.pool = Pool(opened.slab, opened.free, self.name, largest)
+        self.faults = Record(opened.slab(FAULT_BYTES), self.stream)
+
+    def use(self, soft: bool) -> None:
+        """Takes modules with or without emulated fused multiply-add."""
+        from tinyfin.backends.opengl.programs import Compiler
+
+        self.stream.take(Compiler(self.opened, soft).make)
+
+    def write(self, block: Block, offset: int, data: memoryview) -> None:
+        """Bytes of the host into a block; the host's may change when it returns."""
+        self.stream.write(block.block + offset, data)
+
+    def read(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes of a block to the host, when all work on it is done."""
+        self.stream.read(block.block + offset, out)
+        self.faults.check(self.name)
