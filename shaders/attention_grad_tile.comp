@@ -21,11 +21,9 @@ TF_FOUR(k)
 TF_FOUR(v)
 #include "attention.glsl"
 #include "scores.glsl"
-#define AREA 768 /* vec4s of one side */
-#define TILE (2 * AREA)
 #define GRADIENT
 #include "attention_tile.glsl"
-#define PART 16                     /* others of a step */
+#define PART (COLUMNS > 2u ? 8 : 16) /* others of a step */
 #define BREADTH (8 * int(COLUMNS))  /* vec4s of a row of numbers */
 #define PARTS (64u / uint(PART))     /* steps that take ds, or p */
 #define ROW_Q (SIDE == 0u ? Q : K)
@@ -74,6 +72,13 @@ void fetch_numbers(uint which, uint other, uint width) {
   }
 }
 
+void keep_numbers(int side) {
+  EACH(n, SHARE(uint(PART * BREADTH))) {
+    int t = int(gl_LocalInvocationIndex + uint(n) * TF_GROUP);
+    if (t < PART * BREADTH) tile[side + PART * LINE + t] = coming[n];
+  }
+}
+
 #define PRODUCTS(S)                                                                                     \
   EACH(d, DEPTH) {                                                                                      \
     vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
@@ -86,9 +91,9 @@ void fetch_numbers(uint which, uint other, uint width) {
     EACH(i, COLUMNS) b[i] = tile[side + PART * LINE + j * BREADTH + 8 * i + int(ACROSS)];               \
     EACH(r, 4) EACH(c, 4u * COLUMNS) ACC(A, r, c) = tf_fma(a[r], b[c >> 2][c & 3], ACC(A, r, c));       \
   }
-#define WEIGHTS(S)                                                                                      \
+#define KEEP_WEIGHTS(S, WHICH)                                                                                   \
   EACH(j, 8) {                                                                                          \
-    if (uint(8 * j / PART) == part % PARTS)                                                                    \
+    if (uint(8 * j / PART) == (WHICH))                                                                         \
       tile[side + (8 * j % PART + int(ACROSS)) * LINE + SWIZZLED(int(DOWN), int(ACROSS))] =             \
         vec4(S[0][j], S[1][j], S[2][j], S[3][j]);                                                       \
   }
@@ -118,73 +123,92 @@ void main() {
   if (SIDE == 0u && CAUSAL != 0u) stop = min(stop, first + 64u);
   float s[4][8], dp[4][8], one[16 * 4], two[16 * 4]; /* COLUMNS says how much of the last two is used */
   EACH(c, 16u * COLUMNS) one[c] = two[c] = FB(0u);
-  uint chunks = (p_width + DEPTH - 1u) / DEPTH, both = chunks + max((p_columns + DEPTH - 1u) / DEPTH, 1u), steps = both + (SIDE == 0u ? PARTS : 2u * PARTS);
-  uint block = begin, step_ = steps - 1u;
-  int side = AREA;
-  bool started = false, more; /* the first pass computes nothing and brings the first operands */
+  uint block = begin;
+  int side = 0;
+  bool more = begin < stop;
   to_head(place, sub);
   if (SIDE == 0u) load_queries(first);
-  do {
-    uint next = step_ + 1u, next_block = block;
-    if (next == steps) {
-      next = 0u;
-      next_block = started ? block + 64u : begin;
-      if (next_block >= stop && started && sub + 1u < sub_stop) {
-        sub++;
-        to_head(place, sub);
-        next_block = begin;
+  if (more) {
+    fetch_products(ROW_Q, OTHER_Q, block, 0u, p_width);
+    keep_products(side);
+  }
+  barrier();
+  while (more) {
+    EACH(r, 4) EACH(j, 8) s[r][j] = dp[r][j] = FB(0u);
+    if (SIDE != 0u) load_queries(block);
+    for (uint d = DEPTH;; d += DEPTH) {
+      bool last = d >= p_width;
+      if (last) fetch_products(ROW_G, OTHER_G, block, 0u, p_columns);
+      else fetch_products(ROW_Q, OTHER_Q, block, d, p_width);
+      PRODUCTS(s)
+      side = AREA - side;
+      keep_products(side);
+      barrier();
+      if (last) break;
+    }
+    for (uint d = DEPTH;; d += DEPTH) {
+      bool last = d >= p_columns;
+      if (last) fetch_numbers(OTHER_Q, block, p_width);
+      else fetch_products(ROW_G, OTHER_G, block, d, p_columns);
+      PRODUCTS(dp)
+      side = AREA - side;
+      if (last) break;
+      keep_products(side);
+      barrier();
+    }
+    EACH(r, 4) EACH(j, 8) {
+      uint mine = 4u * DOWN + uint(r), other = ACROSS + uint(8 * j), q = SIDE == 0u ? mine : other;
+      uint query = (SIDE == 0u ? first : block) + q, k = SIDE == 0u ? block + other : first + mine;
+      bool inside = query < p_queries && k < p_keys;
+      precise float x = tf_mul(s[r][j], p_scale);
+      if (MASK != NO_MASK || CAUSAL != 0u) {
+        if (inside) x = masked(x, at[MASKS] + int(query) * p_row(MASKS) + int(k) * p_step(MASKS), CAUSAL == 0u || k <= query);
       }
+      precise float p = falling(tf_sub(x, shift[q])), ds = tf_mul(tf_mul(p, tf_sub(dp[r][j], delta[q])), p_scale);
+      s[r][j] = FB(inside ? UB(p) : 0u);
+      dp[r][j] = FB(inside ? UB(ds) : 0u);
     }
-    more = next_block < stop;
-    if (more) {
-      if (next < chunks) fetch_products(ROW_Q, OTHER_Q, next_block, next * DEPTH, p_width);
-      else if (next < both) fetch_products(ROW_G, OTHER_G, next_block, (next - chunks) * DEPTH, p_columns);
-      else if (next < both + PARTS) fetch_numbers(OTHER_Q, next_block + (next - both) * uint(PART), p_width);
-      else fetch_numbers(OTHER_G, next_block + (next - both - PARTS) * uint(PART), p_columns);
-    }
-    if (started) {
-      if (step_ == 0u) {
-        EACH(r, 4) EACH(j, 8) s[r][j] = dp[r][j] = FB(0u);
-        if (SIDE != 0u) load_queries(block);
-      }
-      if (step_ < chunks) { PRODUCTS(s) }
-      else if (step_ < both) { PRODUCTS(dp) }
-      else if (step_ < both + PARTS) { GATHERED(one) }
-      else if (SIDE != 0u) { GATHERED(two) }
-    }
-    if (step_ + 1u == both) {
-      EACH(r, 4) EACH(j, 8) {
-        uint mine = 4u * DOWN + uint(r), other = ACROSS + uint(8 * j), q = SIDE == 0u ? mine : other;
-        uint query = (SIDE == 0u ? first : block) + q, k = SIDE == 0u ? block + other : first + mine;
-        bool inside = query < p_queries && k < p_keys;
-        precise float x = tf_mul(s[r][j], p_scale);
-        if (MASK != NO_MASK || CAUSAL != 0u) {
-          if (inside) x = masked(x, at[MASKS] + int(query) * p_row(MASKS) + int(k) * p_step(MASKS), CAUSAL == 0u || k <= query);
-        }
-        precise float p = falling(tf_sub(x, shift[q])), ds = tf_mul(tf_mul(p, tf_sub(dp[r][j], delta[q])), p_scale);
-        s[r][j] = FB(inside ? UB(p) : 0u);
-        dp[r][j] = FB(inside ? UB(ds) : 0u);
-      }
-    }
-    side = AREA - side;
-    if (more && next < both) {
-      int t = int(me);
-      if (t < int(FOURS)) turned(side, LINE, t / int(DEEP), t % int(DEEP));
-      else if (t < int(FOURS + K_FOURS)) turned(side + int(DEPTH) * LINE, SPAN, (t - int(FOURS)) / int(DEEP), t % int(DEEP));
-    } else if (more) {
-      uint part = next - both;
-      if (part < PARTS) { WEIGHTS(dp) }
-      else if (SIDE != 0u) { WEIGHTS(s) }
-      EACH(n, SHARE(uint(PART * BREADTH))) {
-        int t = int(me + uint(n) * TF_GROUP);
-        if (t < PART * BREADTH) tile[side + PART * LINE + t] = coming[n];
-      }
-    }
+    KEEP_WEIGHTS(dp, 0u)
+    keep_numbers(side);
     barrier();
-    block = next_block;
-    step_ = next;
-    started = true;
-  } while (more);
+    for (uint part = 1u; part < PARTS; part++) {
+      fetch_numbers(OTHER_Q, block + part * uint(PART), p_width);
+      GATHERED(one)
+      side = AREA - side;
+      KEEP_WEIGHTS(dp, part)
+      keep_numbers(side);
+      barrier();
+    }
+    if (SIDE != 0u) {
+      fetch_numbers(OTHER_G, block, p_columns);
+      GATHERED(one)
+      side = AREA - side;
+      KEEP_WEIGHTS(s, 0u)
+      keep_numbers(side);
+      barrier();
+      for (uint part = 1u; part < PARTS; part++) {
+        fetch_numbers(OTHER_G, block + part * uint(PART), p_columns);
+        GATHERED(two)
+        side = AREA - side;
+        KEEP_WEIGHTS(s, part)
+        keep_numbers(side);
+        barrier();
+      }
+    }
+    block += 64u;
+    if (block >= stop && sub + 1u < sub_stop) {
+      sub++;
+      to_head(place, sub);
+      block = begin;
+    }
+    more = block < stop;
+    if (more) fetch_products(ROW_Q, OTHER_Q, block, 0u, p_width);
+    if (SIDE == 0u) { GATHERED(one) }
+    else { GATHERED(two) }
+    side = AREA - side;
+    if (more) keep_products(side);
+    barrier();
+  }
   STORED(one, one, p_width)
   if (SIDE != 0u) { STORED(two, two, p_columns) }
 }

@@ -14,6 +14,7 @@
 #include "conv_place.glsl"
 #define TF_HOLES (HOLES != 0u)
 #define TF_LOADERS TF_GROUP
+#define TF_COUNTS (MODE == 2u)
 #define ROWS (64u * STRIPS_M)
 #define COLS (64u * STRIPS_N)
 #include "conv_tile.glsl"

@@ -15,6 +15,7 @@
 #define COLS 16u
 #define TF_HOLES (MODE == 1u)
 #define TF_LOADERS 128u
+#define TF_COUNTS true
 #define TF_WORKERS 64u
 #include "conv_tile.glsl"
 #define LINE (DEPTH / 4u + 1u) /* quads of a row in shared memory, which has two sides */

@@ -99,10 +99,11 @@ void tf_table_chain(Conv c, uint k, ivec4 p) {
   tf_chains[TF_RING(k)] = ivec2(offset, WIDE == 0u ? bits : at.z);
   if (WIDE != 0u) tf_chains_more[TF_RING(k)] = at.xy;
 }
-/* Loader t begins with its first two places; then comes the block from k on. */
+/* Loader t begins with its first two places; then comes the block from k on. TF_COUNTS: whether digits are kept and
+   counted on, which takes registers, or found by divisions. */
 #define TF_TABLE_BLOCK(k)                                                                              \
-  tf_table_chain(tile.conv, (k) + t, place);                                                           \
-  place = tf_sum(place, block, radix);
+  tf_table_chain(tile.conv, (k) + t, TF_COUNTS ? place : tf_places((k) + t, radix));                   \
+  if (TF_COUNTS) place = tf_sum(place, block, radix);
 #define TF_TABLE_START                                                                                 \
   ivec3 radix = tf_radix(tile.conv);                                                                   \
   ivec4 place = tf_places(t, radix), block = tf_places(TF_LOADERS, radix);

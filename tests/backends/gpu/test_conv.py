@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import samples
 from backends.gpu.alike import gpu
@@ -76,6 +77,15 @@ def test_weight_gradients(x, w, step):
     same(lambda *a: WEIGHT(*a, size=w[2:], **step), grads(x, w, step), random(*x))
 
 
+def test_long_kernels():
+    """Taps that are too many for the bits of a word."""
+    x, w, b = random(1, 1, 2600), random(33, 1, 40), random(33)
+    same(lambda *a: CONV(*a, padding=5), x, w, b)
+    same(lambda x, w: CONV(x, w, None, padding=5, dilation=2), x[..., :300], w[:9])
+    same(lambda g, w: INPUT(g, w, padding=5, size=(2600,)), random(1, 2, 2571), random(2, 33, 40))
+    same(lambda g, x: WEIGHT(g, x, padding=(5,), size=(40,)), random(1, 5, 275), x[..., :304])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_in_tiles(dtype):
     kind = getattr(tf, dtype)
@@ -105,8 +115,6 @@ def test_views(change):
 
 def test_special_values():
     """NaN and infinity stay where their taps are: also the one that marks a tap that reaches nothing."""
-    import numpy as np
-
     bits = np.array([0x7FEDCBA9, 0x7F800000, 0x80000000, 0x00000001], np.uint32)
     g = random(1, 26, 6, 6).numpy().copy()
     g[0, :4, 2, 2], g[0, 4:8, 0, 0] = bits.view(np.float32), np.inf
@@ -120,6 +128,8 @@ def test_special_values():
 def test_wide_steps():
     """A stride of more places than tiles take, a dilation beyond the input, nothing but padding."""
     same(lambda g, w: INPUT(g, w, stride=30, size=(62, 61)), random(2, 8, 2, 2), random(8, 9, 3, 4))
-    same(lambda x, w: CONV(x, w, None, padding=7, dilation=9), random(2, 8, 5, 5), random(9, 8, 2, 2))
+    same(
+        lambda x, w: CONV(x, w, None, padding=7, dilation=9), random(2, 8, 5, 5), random(9, 8, 2, 2)
+    )
     same(lambda x, w: CONV(x, w, None, padding=2), tf.zeros(2, 8, 0, 1), random(9, 8, 2, 2))
     same(lambda g, x: WEIGHT(g, x, size=(3, 3)), tf.zeros(0, 8, 2, 2), tf.zeros(0, 9, 4, 4))

@@ -34,7 +34,9 @@ def numbers(*shape, seed=0):
     """Few different values, so that windows have several largest; and NaN, infinities, zeros of both signs."""
     x = np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
     special = np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0], np.float32)
-    x.reshape(-1)[:: 29][: x.size // 40] = np.resize(special, x.reshape(-1)[::29][: x.size // 40].shape)
+    x.reshape(-1)[::29][: x.size // 40] = np.resize(
+        special, x.reshape(-1)[::29][: x.size // 40].shape
+    )
     return tf.tensor(x)
 
 
@@ -79,7 +81,13 @@ def test_small_means_are_not_flushed():
 def test_places(dtype):
     """Planes that share a tile, planes of several tiles, places that many values go to."""
     rng = np.random.default_rng(1)
-    for planes, area, count in ((300, 49, 16), (3, 5000, 1111), (2, 4, 3000), (5, 1, 300), (1, 2049, 0)):
+    for planes, area, count in (
+        (300, 49, 16),
+        (3, 5000, 1111),
+        (2, 4, 3000),
+        (5, 1, 300),
+        (1, 2049, 0),
+    ):
         at = tf.tensor(rng.integers(0, area, (planes, count)))
         v = tf.randn((planes, count)).to(getattr(tf, dtype))
         same(lambda v, at: SCATTER(v, at, (area,), 1), v, at)

@@ -113,10 +113,8 @@ cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, co
     for o in range(OPERANDS):
         entry(&s.table, sub[o])
     size = max(s.queries, s.keys)
-    if size >= <int64_t>1 << 30 or s.heads * size * slices(max(s.width, s.columns)) >= <int64_t>1 << 31:
+    if size >= <int64_t>1 << 30 or <double>s.heads * size * max(s.columns, slices(max(s.width, s.columns))) >= 2147483648.0:
         return TF_EUNSUPPORTED
-    if s.heads * s.queries * s.columns >= <int64_t>1 << 31:
-        return TF_EUNSUPPORTED                                  # the result
     return TF_OK
 
 
@@ -152,11 +150,11 @@ cdef void read_scores(tf_launch *l, const Job *s) noexcept nogil:
 
 
 cdef bint quads(const Job *s, int o, int64_t columns) noexcept nogil:
-    """Whether rows of an operand are dense and begin at multiples of four elements."""
+    """Whether rows of an operand are dense, begin at multiples of four elements and lie behind its first element."""
     cdef int d
-    cdef bint fits = columns % 4 == 0 and (s.step[o] == 1 or columns == 0) and s.row[o] % 4 == 0
-    for d in range(2, s.table.n):                # its head strides are among these
-        fits = fits and (d < 2 + s.table.word[0] or s.table.word[d] % 4 == 0 or not within(s, o, d))
+    cdef bint fits = columns % 4 == 0 and (s.step[o] == 1 or columns == 0) and s.row[o] >= 0 and s.row[o] % 4 == 0
+    for d in range(2 + <int>s.table.word[0], s.table.n):
+        fits = fits and (not within(s, o, d) or s.table.word[d] >= 0 and s.table.word[d] % 4 == 0)
     return fits and address_of(s.x[o]) % (4 * tf_itemsize[s.dtype]) == 0
 
 
@@ -169,9 +167,8 @@ cdef inline bint within(const Job *s, int o, int d) noexcept nogil:
 cdef int forward_tiles(Job *s, tf_view *const *outputs) noexcept:
     """Tiles of 128 queries, of 64 where that gives too few work groups."""
     cdef tf_launch l
-    cdef int64_t columns = min(max(<int64_t>1, (s.columns + 31) // 32), <int64_t>8), tiles
+    cdef int64_t columns = min(max(<int64_t>1, (s.columns + 31) // 32), <int64_t>4), tiles
     cdef bint small = s.queries <= 64 or s.heads * ((s.queries + 127) // 128) < MANY
-    columns = 8 if columns > 4 else columns
     tiles = (s.queries + 63) // 64 if small else (s.queries + 127) // 128
     begin(&l, TILE_SMALL if small else TILE, s.call)
     write(&l, outputs[0])
