@@ -4,7 +4,7 @@
  *
  * A block is steps: depths of the scores, depths of dp, then some others' ds (and p) with their numbers. The operands of
  * a step lie in one side of shared memory, those of the next are on their way to the other. COLUMNS: vec4s of a row
- * of a gradient that an invocation keeps.
+ * of a gradient that an invocation keeps: 1, 2 or 4.
  *
  * operands: one two g q k v mask aux
  * words: uint queries; uint keys; uint width; uint columns; uint group; float scale; int row[5]; int step[5]
@@ -23,14 +23,11 @@ TF_FOUR(v)
 #include "scores.glsl"
 #define GRADIENT
 #include "attention_tile.glsl"
-#define PART (COLUMNS > 2u ? 8 : 16) /* others of a step */
-#define BREADTH (8 * int(COLUMNS))  /* vec4s of a row of numbers */
 #define PARTS (64u / uint(PART))     /* steps that take ds, or p */
 #define ROW_Q (SIDE == 0u ? Q : K)
 #define ROW_G (SIDE == 0u ? G : V)
 #define OTHER_Q (SIDE == 0u ? K : Q)
 #define OTHER_G (SIDE == 0u ? V : G)
-#define ACC(a, r, c) a[(r) * 4 * int(COLUMNS) + (c)]
 shared float shift[64]; /* of each query */
 shared float delta[64];
 
@@ -52,51 +49,14 @@ void load_queries(uint query) {
   if (me < 64u) shift[me] = FB(w);
   else delta[me - 64u] = FB(w);
 }
-/* Blocks of 4 x 4 numbers: threads below 64 bring rows, the others what passes. */
 void fetch_products(uint row_side, uint other_side, uint block, uint d, uint width) {
-  uint t = gl_LocalInvocationIndex, rows = SIDE == 0u ? p_queries : p_keys, others = SIDE == 0u ? p_keys : p_queries;
-  d += 4u * (t % DEEP);
-  if (t < FOURS) {
-    fetched(row_side, at[row_side], first + t / DEEP * 4u, 1u, rows, d, width, 0x80000000u);
-  } else if (t < FOURS + K_FOURS) {
-    t = (t - FOURS) / DEEP;
-    fetched(other_side, at[other_side], block + (t & 7u) + (t >> 3) * 32u, 8u, others, d, width, 0u);
-  }
+  fetch_sides(row_side, at[row_side], first, SIDE == 0u ? p_queries : p_keys,
+              other_side, at[other_side], block, SIDE == 0u ? p_keys : p_queries, d, width);
 }
-void fetch_numbers(uint which, uint other, uint width) {
-  uint others = SIDE == 0u ? p_keys : p_queries;
-  EACH(n, SHARE(uint(PART * BREADTH))) {
-    uint t = gl_LocalInvocationIndex + uint(n) * TF_GROUP, j = other + t / uint(BREADTH);
-    coming[n] = j < others ? four_of(which, at[which] + int(j) * p_row(which), column + 4u * (t % uint(BREADTH)), width, 0x80000000u)
-                           : vec4(FB(0x80000000u)); /* 0 times -0 adds nothing */
-  }
+void fetch_other(uint which, uint other, uint width) {
+  fetch_numbers(which, at[which], other, SIDE == 0u ? p_keys : p_queries, column, width);
 }
 
-void keep_numbers(int side) {
-  EACH(n, SHARE(uint(PART * BREADTH))) {
-    int t = int(gl_LocalInvocationIndex + uint(n) * TF_GROUP);
-    if (t < PART * BREADTH) tile[side + PART * LINE + t] = coming[n];
-  }
-}
-
-#define PRODUCTS(S)                                                                                     \
-  EACH(d, DEPTH) {                                                                                      \
-    vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
-    EACH(i, 2) b[i] = tile[side + int(DEPTH) * LINE + d * SPAN + SWIZZLED(8 * i + int(ACROSS), d >> 2)]; \
-    EACH(r, 4) EACH(j, 8) S[r][j] = tf_fma(b[j >> 2][j & 3], a[r], S[r][j]);                            \
-  }
-#define GATHERED(A)                                                                                     \
-  EACH(j, PART) {                                                                                       \
-    vec4 a = tile[side + j * LINE + SWIZZLED(int(DOWN), j)], b[4];                                      \
-    EACH(i, COLUMNS) b[i] = tile[side + PART * LINE + j * BREADTH + 8 * i + int(ACROSS)];               \
-    EACH(r, 4) EACH(c, 4u * COLUMNS) ACC(A, r, c) = tf_fma(a[r], b[c >> 2][c & 3], ACC(A, r, c));       \
-  }
-#define KEEP_WEIGHTS(S, WHICH)                                                                                   \
-  EACH(j, 8) {                                                                                          \
-    if (uint(8 * j / PART) == (WHICH))                                                                         \
-      tile[side + (8 * j % PART + int(ACROSS)) * LINE + SWIZZLED(int(DOWN), int(ACROSS))] =             \
-        vec4(S[0][j], S[1][j], S[2][j], S[3][j]);                                                       \
-  }
 #define STORED(NAME, A, WIDTH)                                                                          \
   EACH(r, 4) EACH(i, COLUMNS) {                                                                         \
     uint row = first + 4u * DOWN + uint(r), c = column + 4u * (8u * uint(i) + ACROSS);                  \
@@ -148,7 +108,7 @@ void main() {
     }
     for (uint d = DEPTH;; d += DEPTH) {
       bool last = d >= p_columns;
-      if (last) fetch_numbers(OTHER_Q, block, p_width);
+      if (last) fetch_other(OTHER_Q, block, p_width);
       else fetch_products(ROW_G, OTHER_G, block, d, p_columns);
       PRODUCTS(dp)
       side = AREA - side;
@@ -172,7 +132,7 @@ void main() {
     keep_numbers(side);
     barrier();
     for (uint part = 1u; part < PARTS; part++) {
-      fetch_numbers(OTHER_Q, block + part * uint(PART), p_width);
+      fetch_other(OTHER_Q, block + part * uint(PART), p_width);
       GATHERED(one)
       side = AREA - side;
       KEEP_WEIGHTS(dp, part)
@@ -180,14 +140,14 @@ void main() {
       barrier();
     }
     if (SIDE != 0u) {
-      fetch_numbers(OTHER_G, block, p_columns);
+      fetch_other(OTHER_G, block, p_columns);
       GATHERED(one)
       side = AREA - side;
       KEEP_WEIGHTS(s, 0u)
       keep_numbers(side);
       barrier();
       for (uint part = 1u; part < PARTS; part++) {
-        fetch_numbers(OTHER_G, block + part * uint(PART), p_columns);
+        fetch_other(OTHER_G, block + part * uint(PART), p_columns);
         GATHERED(two)
         side = AREA - side;
         KEEP_WEIGHTS(s, part)

@@ -1,5 +1,5 @@
-/* Tiles of attention: 8 invocations across, the others down, each with 4 rows and 8 columns of a tile of scores. A tile
- * of operands lies in shared memory by depth, four rows in a vec4.
+/* Tiles of attention, 64 rows by 64 others: 8 invocations across, 16 down, each with 4 rows and 8 others. Operands lie
+ * in shared memory by depth, four rows in a vec4.
  *
  * QUADS: all rows are dense and lie at multiples of four elements. */
 #ifndef VM_SOFTFMA
@@ -11,15 +11,14 @@
 #endif
 #define ACROSS (gl_LocalInvocationIndex & 7u)
 #define DOWN (gl_LocalInvocationIndex >> 3)
-#define HEIGHT (TF_GROUP / 2u)      /* rows of the tile */
-#define LINE (int(HEIGHT) / 4)      /* vec4s from one depth to the next, on the side of rows */
-#define SPAN 16                     /* and on the other side, of 64 */
-#define DEPTH 16u                   /* of a step */
+#define LINE 16                       /* vec4s from one depth to the next */
+#define DEPTH 16u                     /* of a step */
 #define DEEP (DEPTH / 4u)
-#define FOURS (HEIGHT / 4u * DEEP)  /* blocks of 4 x 4 numbers of a step's rows */
-#define K_FOURS (16u * DEEP)        /* and of the other side */
-#define AREA (int(DEPTH) * (LINE + SPAN)) /* vec4s of the operands of a step */
-#define SHARE(n) (((n) + TF_GROUP - 1u) / TF_GROUP)
+#define FOURS (16u * DEEP)            /* blocks of 4 x 4 numbers of one side of a step's products */
+#define PART (COLUMNS > 2u ? 8 : 16)  /* others whose weights and numbers are the operands of a step */
+#define BREADTH (8 * int(COLUMNS))    /* vec4s of a row of these numbers */
+#define AREA 512                      /* vec4s of the operands of a step */
+#define ACC(a, r, c) a[(r) * 4 * int(COLUMNS) + (c)]
 /* Place of a vec4 in line d of four: neighbours in memory that are written together lie in different banks. */
 #define SWIZZLED(i, line) ((i) ^ ((line) & 7))
 
@@ -65,13 +64,48 @@ void fetched(uint which, int at, uint row, uint gap, uint rows, uint d, uint wid
     coming[i] = r < rows ? four_of(which, at + int(r) * p_row(which), d, width, pad) : vec4(FB(pad));
   }
 }
-/* The same as columns of the tile: vec4 b of lines 4 e .. 4 e + 3. */
-void turned(int to, int span, int b, int e) {
-  EACH(k, 4) tile[to + (4 * e + k) * span + SWIZZLED(b, e)] = vec4(coming[0][k], coming[1][k], coming[2][k], coming[3][k]);
+/* Operands of products from depth d on: half of the invocations bring rows, half the other side. -0 times 0 leaves a
+   chain as it is. */
+void fetch_sides(uint rows, int rows_at, uint row, uint rows_end, uint others, int others_at, uint other, uint others_end,
+                 uint d, uint width) {
+  uint t = gl_LocalInvocationIndex, b = t / DEEP & 15u;
+  d += 4u * (t % DEEP);
+  if (t < FOURS) fetched(rows, rows_at, row + 4u * b, 1u, rows_end, d, width, 0x80000000u);
+  else fetched(others, others_at, other + (b & 7u) + (b >> 3) * 32u, 8u, others_end, d, width, 0u);
 }
-/* Products' operands: threads below FOURS brought rows, the ones behind them the other side. */
-void keep_products(int to) {
-  int t = int(gl_LocalInvocationIndex), k = t - int(FOURS);
-  if (t < int(FOURS)) turned(to, LINE, t / int(DEEP), t % int(DEEP));
-  else if (k < int(K_FOURS)) turned(to + int(DEPTH) * LINE, SPAN, k / int(DEEP), k % int(DEEP));
+void keep_products(int side) {
+  int t = int(gl_LocalInvocationIndex), b = t / int(DEEP) & 15, e = t % int(DEEP);
+  int to = side + 4 * e * LINE + (t < int(FOURS) ? 0 : int(DEPTH) * LINE) + SWIZZLED(b, e);
+  EACH(k, 4) tile[to + k * LINE] = vec4(coming[0][k], coming[1][k], coming[2][k], coming[3][k]);
 }
+/* Rows of the other side as they lie, some of their columns; -0 where there are none: a weight of 0 adds nothing. */
+void fetch_numbers(uint which, int at, uint other, uint others, uint column, uint width) {
+  EACH(n, PART * BREADTH / 128) {
+    uint t = gl_LocalInvocationIndex + uint(n) * 128u, j = other + t / uint(BREADTH);
+    coming[n] = j < others ? four_of(which, at + int(j) * p_row(which), column + 4u * (t % uint(BREADTH)), width, 0x80000000u)
+                           : vec4(FB(0x80000000u));
+  }
+}
+void keep_numbers(int side) {
+  EACH(n, PART * BREADTH / 128) tile[side + PART * LINE + int(gl_LocalInvocationIndex) + 128 * n] = coming[n];
+}
+/* The weights S of the others that step WHICH takes. */
+#define KEEP_WEIGHTS(S, WHICH)                                                                          \
+  EACH(j, 8) {                                                                                          \
+    if (uint(8 * j / PART) == (WHICH))                                                                  \
+      tile[side + (8 * j % PART + int(ACROSS)) * LINE + SWIZZLED(int(DOWN), int(ACROSS))] =             \
+        vec4(S[0][j], S[1][j], S[2][j], S[3][j]);                                                       \
+  }
+/* One step of the chains S over depth, of the chains A over others. */
+#define PRODUCTS(S)                                                                                     \
+  EACH(d, DEPTH) {                                                                                      \
+    vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
+    EACH(i, 2) b[i] = tile[side + (int(DEPTH) + d) * LINE + SWIZZLED(8 * i + int(ACROSS), d >> 2)];     \
+    EACH(r, 4) EACH(j, 8) S[r][j] = tf_fma(b[j >> 2][j & 3], a[r], S[r][j]);                            \
+  }
+#define GATHERED(A)                                                                                     \
+  EACH(j, PART) {                                                                                       \
+    vec4 a = tile[side + j * LINE + SWIZZLED(int(DOWN), j)], b[4];                                      \
+    EACH(i, COLUMNS) b[i] = tile[side + PART * LINE + j * BREADTH + 8 * i + int(ACROSS)];               \
+    EACH(r, 4) EACH(c, 4u * COLUMNS) ACC(A, r, c) = tf_fma(a[r], b[c >> 2][c & 3], ACC(A, r, c));       \
+  }

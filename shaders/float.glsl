@@ -54,7 +54,7 @@ float tf_trunc(float x) {
 }
 float tf_floor(float x) {
   precise float t = tf_trunc(x), d = t - 1.0f;
-  return t > x ? d : t;
+  return tf_less(x, t) ? d : t;
 }
 float tf_round(float x) {
   uint u = UB(x), a = u & 0x7fffffffu;
@@ -84,7 +84,8 @@ float tf_wrap_sub(float a, float b) { return tf_sub(a, b); }
 float tf_wrap_mul(float a, float b) { return tf_mul(a, b); }
 float tf_truncdiv(float a, float b) { return tf_trunc(vm_div(a, b)); }
 /* The exact remainder of whole multiples, bit by bit, as C's fmodf. */
-float tf_fmod(float a, float b) {
+float tf_fmod(float a_given, float b_given) {
+  precise float a = tf_flushed(a_given), b = tf_flushed(b_given);
   uint x = UB(a) & 0x7fffffffu, y = UB(b) & 0x7fffffffu, sign = UB(a) & 0x80000000u;
   if (x > 0x7f800000u || y > 0x7f800000u || x == 0x7f800000u || y == 0u) return FB(0x7fc00000u);
   if (x < y) return a;
@@ -100,18 +101,19 @@ float tf_fmod(float a, float b) {
   if (mx == 0u) return FB(sign);
   while ((mx & 0x800000u) == 0u) { mx <<= 1; ex--; }
   uint r = ex > 0 ? (mx & 0x7fffffu) | uint(ex) << 23 : mx >> uint(1 - ex);
-  return FB(r | sign);
+  return tf_flushed(FB(r | sign));
 }
 float tf_mod(float a, float b) {
   precise float m = tf_fmod(a, b);
-  if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) m = m + b;
+  if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) m = tf_add(m, b);
   return m;
 }
-float tf_floordiv(float a, float b) {
+float tf_floordiv(float a_given, float b_given) {
+  precise float a = vm_fz(a_given), b = vm_fz(b_given); /* as the quotient has them in every mode */
   if ((UB(b) & 0x7fffffffu) == 0u) return vm_div(a, b);
-  precise float m = tf_fmod(a, b), n = a - m, d = vm_div(n, b);
+  precise float m = tf_fmod(a, b), n = tf_sub(a, m), d = vm_div(n, b);
   if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) d = d - 1.0f;
-  if ((UB(d) & 0x7fffffffu) == 0u) return FB((UB(a) ^ UB(b)) & 0x80000000u);
-  precise float r = tf_floor(d), rest = d - r, up = r + 1.0f;
+  if ((UB(d) & 0x7fffffffu) == 0u) return FB(tf_less(vm_div(a, b), FB(0u)) ? 0x80000000u : 0u);
+  precise float r = tf_floor(d), rest = tf_sub(d, r), up = r + 1.0f;
   return rest > 0.5f ? up : r;
 }

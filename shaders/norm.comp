@@ -21,53 +21,33 @@ void tf_store(uint i, float d, float rs) {
   if (BTYPE != 255u) v = tf_add(v, load_b(BTYPE, int(i)));
   store_y(OUT, tf_y + int(i), v);
 }
-void tf_statistics(uint row, float m, float rs) {
-  if (!tf_speaks()) return;
-  if (RMS == 0u) store_mean(TF_F32, int(row), m);
-  store_rstd(TF_F32, int(row), rs);
-}
-
-/* Rows in registers. */
-void tf_kept(uint row, bool live) {
-  uint n = p_n;
-  precise float x[32], t[32], s, m = FB(0u);
-  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_x_of(tf_element(k))) : 0x80000000u);
-  if (RMS == 0u) {
-    TF_KEPT_SUM(s, x)
-    m = tf_quotient(s, p_count);
-  }
-  TF_EACH x[k] = tf_sub(x[k], m);
-  TF_EACH t[k] = tf_term_in(k, n, tf_square(x[k]));
-  TF_KEPT_SUM(s, t)
-  if (!live) return;
-  s = tf_factor(s);
-  TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), x[k], s);
-  tf_statistics(row, m, s);
-}
-
-/* Rows that are read again. */
 vec2 tf_pass(uint i) { return vec2(tf_x_of(i), 0.0f); }
-void tf_read(uint row, bool live) {
-  uint n = p_n;
-  precise float s, m = FB(0u);
-  if (RMS == 0u) {
-    TF_ROW_SUM(s, n, tf_pass(i), v.x)
-    m = tf_quotient(s, p_count);
-  }
-  TF_ROW_SUM(s, n, tf_pass(i), tf_square(tf_sub(v.x, m)))
-  if (!live) return;
-  s = tf_factor(s);
-  TF_ALONG(n, tf_pass(i), tf_store(i, tf_sub(v.x, m), s))
-  tf_statistics(row, m, s);
-}
 
 void main() {
   if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here();
+  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
   bool live = row < p_rows; /* the others go through the same barriers */
   row = min(row, p_rows - 1u);
   tf_x = int(row / p_inner) * p_outer_step + int(row % p_inner) * p_inner_step;
-  tf_y = int(row * p_n);
-  if (KEEP != 0u) tf_kept(row, live);
-  else tf_read(row, live);
+  tf_y = int(row * n);
+  precise float x[32], t[32], s, m = FB(0u);
+  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_x_of(tf_element(k))) : 0x80000000u);
+  if (RMS == 0u) {
+    if (KEEP != 0u) TF_KEPT_SUM(s, x)
+    else TF_ROW_SUM(s, n, tf_pass(i), v.x)
+    m = tf_quotient(s, p_count);
+  }
+  if (KEEP != 0u) {
+    TF_EACH x[k] = tf_sub(x[k], m);
+    TF_EACH t[k] = tf_term_in(k, n, tf_square(x[k]));
+    TF_KEPT_SUM(s, t)
+  } else TF_ROW_SUM(s, n, tf_pass(i), tf_square(tf_sub(v.x, m)))
+  if (!live) return;
+  s = tf_factor(s);
+  if (KEEP != 0u) {
+    TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), x[k], s);
+  } else TF_ALONG(n, tf_pass(i), tf_store(i, tf_sub(v.x, m), s))
+  if (!tf_speaks()) return;
+  if (RMS == 0u) store_mean(TF_F32, int(row), m);
+  store_rstd(TF_F32, int(row), s);
 }

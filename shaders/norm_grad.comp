@@ -24,48 +24,42 @@ void tf_store(uint i, float h, float xhat, float s, float p) {
   store_y(OUT, tf_y + int(i), tf_mul(tf_sub(tf_sub(h, s), tf_mul(xhat, p)), tf_rs));
 }
 
-/* Rows in registers. */
-void tf_kept(bool live) {
-  uint n = p_n;
-  precise float x[32], h[32], t[32], s = FB(0u), p;
-  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_xhat(tf_element(k))) : 0u);
-  TF_EACH h[k] = FB(tf_in(k, n) ? UB(tf_h(tf_element(k))) : 0x80000000u);
-  if (RMS == 0u) {
-    TF_KEPT_SUM(s, h)
-    s = tf_quotient(s, p_count);
-  }
-  TF_EACH t[k] = tf_term_in(k, n, tf_mul(h[k], x[k]));
-  TF_KEPT_SUM(p, t)
-  p = tf_quotient(p, p_count);
-  if (live) TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), h[k], x[k], s, p);
-}
-
-/* Rows that are read again. */
 vec2 tf_both(uint i) { return vec2(tf_h(i), tf_xhat(i)); }
-void tf_read(bool live) {
-  uint n = p_n;
-  precise float s = FB(0u), p;
-  if (RMS == 0u) {
-    TF_ROW_SUM(s, n, tf_both(i), v.x)
-    s = tf_quotient(s, p_count);
-  }
-  TF_ROW_SUM(p, n, tf_both(i), tf_mul(v.x, v.y))
-  p = tf_quotient(p, p_count);
-  if (live) TF_ALONG(n, tf_both(i), tf_store(i, v.x, v.y, s, p))
-}
 
 void main() {
   if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here();
+  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
   bool live = row < p_rows; /* the others go through the same barriers */
   row = min(row, p_rows - 1u);
   int outer = int(row / p_inner), inner = int(row % p_inner);
-  tf_y = int(row * p_n);
+  tf_y = int(row * n);
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
   tf_g = outer * p_outer_step(1) + inner * p_inner_step(1);
   tf_m = FB(0u);
   if (RMS == 0u) tf_m = load_mean(TF_F32, int(row));
   tf_rs = load_rstd(TF_F32, int(row));
-  if (KEEP != 0u) tf_kept(live);
-  else tf_read(live);
+  precise float x[32], h[32], t[32], s = FB(0u), p;
+  TF_EACH {
+    x[k] = FB(0u);
+    h[k] = TF_NOTHING;
+    if (tf_in(k, n)) {
+      precise vec2 v = tf_both(tf_element(k));
+      h[k] = v.x;
+      x[k] = v.y;
+    }
+  }
+  if (RMS == 0u) {
+    if (KEEP != 0u) TF_KEPT_SUM(s, h)
+    else TF_ROW_SUM(s, n, tf_both(i), v.x)
+    s = tf_quotient(s, p_count);
+  }
+  if (KEEP != 0u) {
+    TF_EACH t[k] = tf_term_in(k, n, tf_mul(h[k], x[k]));
+    TF_KEPT_SUM(p, t)
+  } else TF_ROW_SUM(p, n, tf_both(i), tf_mul(v.x, v.y))
+  p = tf_quotient(p, p_count);
+  if (!live) return;
+  if (KEEP != 0u) {
+    TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), h[k], x[k], s, p);
+  } else TF_ALONG(n, tf_both(i), tf_store(i, v.x, v.y, s, p))
 }

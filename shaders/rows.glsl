@@ -13,10 +13,12 @@
 #define PARTS (LAYOUT == 0u ? 64u : 8u)
 #define TF_ROWS (LAYOUT == 0u ? TF_GROUP / (64u * TEAMS * SPLIT) : TF_GROUP / 8u)
 #define TF_NOTHING FB(0x80000000u) /* -0.0, to which adding gives the number itself */
-shared float tf_first[TF_GROUP], tf_second[TF_GROUP / 8u], tf_chain[TF_GROUP / 2u];
+#define TF_EIGHTH (TF_GROUP / 8u)
+/* Numbers of invocations; then of eight for each block; and what goes from the first half of a lane to the second. */
+shared float tf_joint[TF_GROUP + TF_EIGHTH], tf_chain[TF_GROUP / 2u];
 
 uint tf_part() {
-  return LAYOUT == 2u ? gl_LocalInvocationIndex / (TF_GROUP / 8u) : gl_LocalInvocationIndex & (PARTS - 1u);
+  return LAYOUT == 2u ? gl_LocalInvocationIndex / TF_EIGHTH : gl_LocalInvocationIndex & (PARTS - 1u);
 }
 uint tf_half() { return gl_LocalInvocationIndex / 64u & (SPLIT - 1u); }
 uint tf_team() { return LAYOUT == 0u ? gl_LocalInvocationIndex / (64u * SPLIT) & (TEAMS - 1u) : 0u; }
@@ -25,7 +27,7 @@ uint tf_block_here() { return gl_LocalInvocationIndex / (64u * SPLIT); }
 /* Among the rows of the work group. */
 uint tf_row_here() {
   if (LAYOUT == 0u) return gl_LocalInvocationIndex / (64u * SPLIT * TEAMS);
-  return LAYOUT == 1u ? gl_LocalInvocationIndex / 8u : gl_LocalInvocationIndex & (TF_GROUP / 8u - 1u);
+  return LAYOUT == 1u ? gl_LocalInvocationIndex / 8u : gl_LocalInvocationIndex & (TF_EIGHTH - 1u);
 }
 /* Whether the invocation is the one that writes what its row has one of. */
 bool tf_speaks() { return tf_part() == 0u && tf_half() == 0u && tf_team() == 0u; }
@@ -35,12 +37,19 @@ float tf_pair(bool most, float a, float b) {
   if (most) return FB(tf_less(a, b) ? UB(b) : UB(a));
   return tf_add(a, b);
 }
-#define TF_EIGHT(A, AT, STEP)                                                                           \
-  tf_pair(most,                                                                                         \
-    tf_pair(most, tf_pair(most, A[AT], A[(AT) + 4u * (STEP)]),                                          \
-                  tf_pair(most, A[(AT) + 2u * (STEP)], A[(AT) + 6u * (STEP)])),                         \
-    tf_pair(most, tf_pair(most, A[(AT) + (STEP)], A[(AT) + 5u * (STEP)]),                               \
-                  tf_pair(most, A[(AT) + 3u * (STEP)], A[(AT) + 7u * (STEP)])))
+/* Of eight numbers, by halving. */
+#define TF_EIGHT(RESULT, MOST, A)                                                                       \
+  {                                                                                                     \
+    UNROLL for (uint tf_h = 0u; tf_h < 4u; tf_h++) A[tf_h] = tf_pair(MOST, A[tf_h], A[tf_h + 4u]);      \
+    UNROLL for (uint tf_h = 0u; tf_h < 2u; tf_h++) A[tf_h] = tf_pair(MOST, A[tf_h], A[tf_h + 2u]);      \
+    RESULT = tf_pair(MOST, A[0], A[1]);                                                                 \
+  }
+float tf_eight(bool most, uint at, uint stride) {
+  precise float a[8], r;
+  UNROLL for (uint u = 0u; u < 8u; u++) a[u] = tf_joint[at + u * stride];
+  TF_EIGHT(r, most, a)
+  return r;
+}
 
 /* Puts the numbers of each block's invocations together by halving, those of the second halves where they are sums;
    then tf_joined has what came of them. Every invocation of the work group must come here. */
@@ -48,38 +57,40 @@ void tf_join(bool most, float v) {
   uint me = gl_LocalInvocationIndex, block = tf_block_here(), part = tf_part();
   if (LAYOUT != 0u) {
     barrier(); /* what was joined before is read */
-    tf_first[me] = v;
+    tf_joint[me] = v;
     barrier();
     return;
   }
-  if (most || tf_half() == SPLIT - 1u) tf_first[most ? me : block * 64u + part] = v;
+  uint halves = most ? SPLIT : 1u, at = block * 64u * halves + part;
+  if (most) tf_joint[me] = v;
+  else if (tf_half() == SPLIT - 1u) tf_joint[at] = v;
   barrier();
   if (tf_half() == 0u && part < 8u) {
-    uint at = most ? me : block * 64u + part;
-    precise float s = TF_EIGHT(tf_first, at, 8u);
-    if (most && SPLIT == 2u) {
-      precise float t = TF_EIGHT(tf_first, at + 64u, 8u);
-      s = tf_pair(most, s, t);
-    }
-    tf_second[block * 8u + part] = s;
+    precise float s = tf_eight(most, at, 8u * halves);
+    if (halves == 2u) s = tf_pair(most, s, tf_eight(most, at + 8u, 16u));
+    tf_joint[TF_GROUP + block * 8u + part] = s;
   }
   barrier();
 }
 /* Of one of the row's teams. */
 float tf_joined(bool most, uint team) {
-  if (LAYOUT == 2u) return TF_EIGHT(tf_first, gl_LocalInvocationIndex & (TF_GROUP / 8u - 1u), TF_GROUP / 8u);
-  if (LAYOUT == 1u) return TF_EIGHT(tf_first, gl_LocalInvocationIndex & ~7u, 1u);
-  return TF_EIGHT(tf_second, (tf_row_here() * TEAMS + team) * 8u, 1u);
+  uint at = TF_GROUP + (tf_row_here() * TEAMS + team) * 8u, stride = 1u;
+  if (LAYOUT != 0u) at = gl_LocalInvocationIndex & ~7u;
+  if (LAYOUT == 2u) {
+    at = tf_row_here();
+    stride = TF_EIGHTH;
+  }
+  return tf_eight(most, at, stride);
 }
 /* Of all of them: by halving too, where each has a block. */
 float tf_joined_teams(bool most) {
-  precise float s = tf_joined(most, 0u), t;
+  precise float a[4];
+  UNROLL for (uint t = 0u; t < TEAMS; t++) a[t] = tf_joined(most, t);
   if (TEAMS == 4u) {
-    s = tf_pair(most, s, tf_joined(most, 2u));
-    t = tf_pair(most, tf_joined(most, 1u), tf_joined(most, 3u));
-    s = tf_pair(most, s, t);
-  } else if (TEAMS == 2u) s = tf_pair(most, s, tf_joined(most, 1u));
-  return s;
+    UNROLL for (uint t = 0u; t < 2u; t++) a[t] = tf_pair(most, a[t], a[t + 2u]);
+  }
+  if (TEAMS > 1u) a[0] = tf_pair(most, a[0], a[1]);
+  return a[0];
 }
 /* The largest of the row's numbers, all invocations get it. */
 float tf_largest(float v) {
@@ -100,7 +111,6 @@ float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80
 /* The sum of the terms of a row, -0.0 where there is none. Every invocation of the work group must come here. */
 #define TF_KEPT_SUM(RESULT, TERMS)                                                                      \
   {                                                                                                     \
-    const bool most = false;                                                                            \
     precise float tf_s = TF_NOTHING, tf_l[8];                                                           \
     if (LAYOUT == 0u) {                                                                                 \
       uint tf_slot = tf_block_here() * 64u + tf_part();                                                 \
@@ -115,7 +125,7 @@ float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80
     } else {                                                                                            \
       UNROLL for (uint k = 0u; k < 8u; k++) tf_l[k] = TERMS[k];                                         \
       UNROLL for (uint k = 8u; k < KEEP; k++) tf_l[k & 7u] = tf_add(tf_l[k & 7u], TERMS[k]);            \
-      tf_s = TF_EIGHT(tf_l, 0u, 1u);                                                                    \
+      TF_EIGHT(tf_s, false, tf_l)                                                                       \
     }                                                                                                   \
     tf_join(false, tf_s);                                                                               \
     RESULT = tf_joined_teams(false);                                                                    \
@@ -131,6 +141,11 @@ float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80
     if (i < (END)) tf_v[u] = READ;                                                                      \
   }
 
+/* Element number k of the invocation. */
+uint tf_again(uint k) {
+  uint each = 2048u / PARTS;
+  return (k / each * TEAMS + tf_team() << 11) + k % each * PARTS + tf_part();
+}
 /* One statement for each element i of the invocation. */
 #define TF_ALONG(N, READ, STATEMENT)                                                                    \
   {                                                                                                     \
@@ -186,35 +201,30 @@ float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80
    elements need 64 parts. */
 #define TF_ROW_SUM(RESULT, N, READ, TERM)                                                               \
   {                                                                                                     \
-    const bool most = false;                                                                            \
     uint tf_n = (N), tf_blocks = (tf_n + 2047u) >> 11;                                                  \
-    precise float tf_high = TF_NOTHING, tf_low = TF_NOTHING, tf_none, tf_middle[8];                     \
-    for (uint tf_u = 0u; tf_u < 8u; tf_u++) tf_middle[tf_u] = TF_NOTHING;                               \
+    precise float tf_high = TF_NOTHING, tf_low = FB(0u), tf_none, tf_middle[8];                         \
+    UNROLL for (uint tf_u = 0u; tf_u < 8u; tf_u++) tf_middle[tf_u] = TF_NOTHING;                        \
     for (uint tf_block = 0u; tf_block < tf_blocks; tf_block += TEAMS) {                                 \
       TF_BLOCK_SUMS(tf_low, tf_block + tf_team(), tf_n, READ, TERM, tf_none, TF_NOTHING)                \
       tf_join(false, tf_low);                                                                           \
       for (uint tf_b = tf_block; tf_b < min(tf_blocks, tf_block + TEAMS); tf_b++) {                     \
         tf_low = tf_joined(false, tf_b - tf_block);                                                     \
-        if ((tf_b & (PARTS - 1u)) == tf_part()) {                                                       \
-          uint tf_u = PARTS == 8u ? tf_b >> 3 & 7u : 0u;                                                \
-          tf_middle[tf_u] = tf_add(tf_middle[tf_u], tf_low);                                            \
-        }                                                                                               \
+        uint tf_u = PARTS == 8u ? tf_b >> 3 & 7u : 0u;                                                  \
+        if ((tf_b & (PARTS - 1u)) == tf_part()) tf_middle[tf_u] = tf_add(tf_middle[tf_u], tf_low);      \
       }                                                                                                 \
-      if (PARTS == 64u && tf_blocks > 2048u && (tf_block + TEAMS) % 2048u == 0u) {                      \
-        tf_join(false, tf_middle[0]);                                                                   \
-        if ((tf_block >> 11 & 63u) == tf_part()) tf_high = tf_add(tf_high, tf_joined(false, 0u));       \
+      bool tf_ends = tf_block + TEAMS >= tf_blocks;                                                     \
+      if (tf_blocks > 1u && (tf_ends || (tf_block + TEAMS) % 2048u == 0u)) {                            \
+        tf_low = tf_middle[0];                                                                          \
+        if (PARTS == 8u) TF_EIGHT(tf_low, false, tf_middle)                                             \
+        tf_join(false, tf_low);                                                                         \
+        tf_low = tf_joined(false, 0u);                                                                  \
+        if ((tf_block >> 11 & 63u) == tf_part()) tf_high = tf_add(tf_high, tf_low);                     \
         tf_middle[0] = TF_NOTHING;                                                                      \
       }                                                                                                 \
     }                                                                                                   \
-    RESULT = tf_low;                                                                                    \
-    if (tf_blocks > 1u) {                                                                               \
-      tf_join(false, PARTS == 64u ? tf_middle[0] : TF_EIGHT(tf_middle, 0u, 1u));                        \
-      RESULT = tf_joined(false, 0u);                                                                    \
-    }                                                                                                   \
     if (PARTS == 64u && tf_blocks > 2048u) {                                                            \
-      if ((tf_blocks & 2047u) != 0u && (tf_blocks >> 11 & 63u) == tf_part()) tf_high = tf_add(tf_high, RESULT); \
       tf_join(false, tf_high);                                                                          \
-      RESULT = tf_joined(false, 0u);                                                                    \
+      tf_low = tf_joined(false, 0u);                                                                    \
     }                                                                                                   \
-    if (tf_n == 0u) RESULT = FB(0u);                                                                    \
+    RESULT = tf_low;                                                                                    \
   }

@@ -20,7 +20,6 @@ float tf_x_of(uint i) {
   return v;
 }
 float tf_g_of(uint i) { return load_g(GIN, tf_g + int(i) * p_step(2)); }
-void tf_store(uint i, float v) { store_y(OUT, tf_y + int(i) * p_step(1), v); }
 
 /* vm_exp of what is not above 0, its exponent from the bits of the sum that rounds it. */
 float tf_exp(float x) {
@@ -48,101 +47,77 @@ float tf_share(float n, float s, float over) {
   q = vm_fma(r, over, q);
   return q;
 }
-float tf_slope(float g, float x, float s) {
+/* What is summed, of x and the cotangent. */
+float tf_term(float x, float g, float m) {
+  if (KIND == 2u) return tf_mul(g, x);
+  if (KIND == 3u) return g;
+  return tf_exp(tf_sub(x, m));
+}
+/* The result, but for what is not plain; e is tf_exp(x - m) where softmax needs it. */
+float tf_result(float x, float g, float m, float e, float s, float over) {
+  if (KIND == 0u) return tf_share(e, s, over);
+  if (KIND == 1u) return tf_sub(tf_sub(x, m), s);
   if (KIND == 2u) return tf_mul(x, tf_sub(g, s));
   return tf_sub(g, tf_mul(vm_exp(x), s));
 }
-void tf_sums(uint row, float m, float s) {
-  if (!tf_speaks()) return;
-  store_y(TF_F32, int(row), m);
-  store_g(TF_F32, int(row), s);
-}
-void tf_softmax(uint i, float x, float m, float s, float over) {
-  precise float e = tf_exp(tf_sub(x, m));
-  if (tf_plain(e)) tf_store(i, tf_share(e, s, over));
-  else tf_store(i, tf_quotient(e, s));
-}
-void tf_mend(uint i, float m, float s) {
-  precise float e = tf_exp(tf_sub(tf_x_of(i), m));
-  if (!tf_plain(e)) tf_store(i, tf_quotient(e, s));
-}
-
-/* Rows in registers. */
-void tf_kept(uint row, bool live) {
-  uint n = p_n;
-  precise float x[32], t[32], s, m = FB(0xff800000u);
-  TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_x_of(tf_element(k))) : 0xff800000u);
-  if (KIND == 2u || KIND == 3u) {
-    precise float g[32];
-    TF_EACH g[k] = FB(tf_in(k, n) ? UB(tf_g_of(tf_element(k))) : 0u);
-    TF_EACH {
-      t[k] = g[k];
-      if (KIND == 2u) t[k] = tf_mul(g[k], x[k]);
-      t[k] = tf_term_in(k, n, t[k]);
-    }
-    TF_KEPT_SUM(s, t)
-    if (live) TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), tf_slope(g[k], x[k], s));
-    return;
-  }
-  TF_EACH m = tf_pair(true, m, x[k]);
-  m = tf_flushed(tf_largest(m));
-  TF_EACH x[k] = tf_sub(x[k], m);
-  TF_EACH t[k] = tf_term_in(k, n, tf_exp(x[k]));
-  TF_KEPT_SUM(s, t)
-  if (!live) return;
-  if (KIND == 0u) {
-    precise float over = tf_over(s);
-    bool plain = true;
-    TF_EACH if (tf_in(k, n)) {
-      plain = plain && tf_plain(t[k]);
-      tf_store(tf_element(k), tf_share(t[k], s, over));
-    }
-    if (!plain) for (uint k = 0u; k < KEEP; k++) if (tf_in(k, n)) tf_mend(tf_element(k), m, s);
-    return;
-  }
-  s = vm_log(s);
-  if (KIND == 1u) TF_EACH if (tf_in(k, n)) tf_store(tf_element(k), tf_sub(x[k], s));
-  if (KIND == 4u) tf_sums(row, m, s);
-}
-
-/* Rows that are read again. */
 vec2 tf_both(uint i) {
   precise vec2 v = vec2(tf_x_of(i), 0.0f);
   if (KIND == 2u || KIND == 3u) v.y = tf_g_of(i);
   return v;
 }
-void tf_read(uint row, bool live) {
-  uint n = p_n;
-  precise float s, m = FB(0xff800000u);
-  if (KIND == 2u || KIND == 3u) {
-    if (KIND == 2u) TF_ROW_SUM(s, n, tf_both(i), tf_mul(v.y, v.x))
-    else TF_ROW_SUM(s, n, tf_both(i), v.y)
-    if (live) TF_ALONG(n, tf_both(i), tf_store(i, tf_slope(v.y, v.x, s)))
-    return;
-  }
-  TF_ALONG(n, tf_both(i), m = tf_pair(true, m, v.x))
-  m = tf_flushed(tf_largest(m));
-  TF_ROW_SUM(s, n, tf_both(i), tf_exp(tf_sub(v.x, m)))
-  if (!live) return;
-  if (KIND == 0u) {
-    precise float over = tf_over(s);
-    TF_ALONG(n, tf_both(i), tf_softmax(i, v.x, m, s, over))
-    return;
-  }
-  s = vm_log(s);
-  if (KIND == 1u) TF_ALONG(n, tf_both(i), tf_store(i, tf_sub(tf_sub(v.x, m), s)))
-  if (KIND == 4u) tf_sums(row, m, s);
+bool tf_store(uint i, float x, float g, float m, float e, float s, float over) {
+  store_y(OUT, tf_y + int(i) * p_step(1), tf_result(x, g, m, e, s, over));
+  return KIND != 0u || tf_plain(e);
 }
 
 void main() {
   if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here();
-  bool live = row < p_rows; /* the others go through the same barriers */
+  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
+  bool live = row < p_rows, plain = true; /* rows past the last go through the same barriers */
   row = min(row, p_rows - 1u);
   int outer = int(row / p_inner), inner = int(row % p_inner);
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
   tf_y = outer * p_outer_step(1) + inner * p_inner_step(1);
   tf_g = outer * p_outer_step(2) + inner * p_inner_step(2);
-  if (KEEP != 0u) tf_kept(row, live);
-  else tf_read(row, live);
+  precise float s, over, m = FB(0xff800000u), x[32], g[32], t[32];
+  TF_EACH {
+    x[k] = m;
+    g[k] = FB(0u);
+    if (tf_in(k, n)) {
+      precise vec2 v = tf_both(tf_element(k));
+      x[k] = v.x;
+      g[k] = v.y;
+    }
+  }
+  if (KIND != 2u && KIND != 3u) {
+    if (KEEP != 0u) TF_EACH m = tf_pair(true, m, x[k]);
+    else TF_ALONG(n, tf_both(i), m = tf_pair(true, m, v.x))
+    m = tf_flushed(tf_largest(m));
+  }
+  if (KEEP != 0u) {
+    TF_EACH t[k] = tf_term_in(k, n, tf_term(x[k], g[k], m));
+    TF_KEPT_SUM(s, t)
+  } else TF_ROW_SUM(s, n, tf_both(i), tf_term(v.x, v.y, m))
+  if (!live) return;
+  if (KIND == 4u) {
+    if (tf_speaks()) {
+      store_y(TF_F32, int(row), m);
+      store_g(TF_F32, int(row), vm_log(s));
+    }
+    return;
+  }
+  if (KIND == 0u) over = tf_over(s);
+  if (KIND == 1u) s = vm_log(s);
+  if (KEEP != 0u) {
+    TF_EACH if (tf_in(k, n)) plain = tf_store(tf_element(k), x[k], g[k], m, t[k], s, over) && plain;
+  } else {
+    TF_ALONG(n, tf_both(i), plain = tf_store(i, v.x, v.y, m, tf_term(v.x, v.y, m), s, over) && plain)
+  }
+  if (plain) return;
+  for (uint k = 0u; KEEP != 0u ? k < KEEP : tf_again(k) < n; k++) {
+    uint i = KEEP != 0u ? tf_element(k) : tf_again(k);
+    if (i >= n) continue;
+    precise float e = tf_exp(tf_sub(tf_x_of(i), m));
+    if (!tf_plain(e)) store_y(OUT, tf_y + int(i) * p_step(1), tf_quotient(e, s));
+  }
 }

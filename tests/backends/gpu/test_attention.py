@@ -23,6 +23,11 @@ def transposed(t):
     return t.transpose(-3, -2).contiguous().transpose(-3, -2)
 
 
+def backwards(t):
+    """Rows in falling order in memory."""
+    return t.flip(-2).contiguous().flip(-2)
+
+
 def scattered(t):
     """Every axis with a stride of its own, one backwards, columns apart."""
     axes = tuple(reversed(range(t.ndim)))
@@ -119,3 +124,23 @@ def test_tiles():
 def test_tiles_causal():
     compare(tensors((8,), 70, 130, 4, 4), causal=True)
     compare(tensors((8,), 130, 70, 4, 4), causal=True)
+    compare(tensors((8,), 70, 130, 4, 4), causal=True, view=backwards)
+
+
+def test_tiles_special_values():
+    """Infinities and NaN where they count, and where nothing is seen of them."""
+    g, q, k, v = tensors((8,), 70, 130, 4, 4)
+    k[0, 66], q[0, 3], v[1, 67], v[1, 5], q[2, 9, 1], v[3, 69] = np.inf, 1e30, np.nan, -0.0, np.nan, np.inf
+    compare((g, q, k, v), causal=True)
+
+
+def test_tiles_masked():
+    chosen = np.random.default_rng(2).uniform(size=(8, 70, 130)) > 0.4
+    chosen[:, 5] = False
+    compare(tensors((8,), 70, 130, 4, 4), chosen, scale=0.7)
+
+
+def test_tiles_wide():
+    """More columns than one work group keeps; halves."""
+    compare(tensors((8,), 70, 66, 12, 140), dtype="float16", grad=False)
+    compare(tensors((8,), 70, 66, 132, 8), dtype="float16")

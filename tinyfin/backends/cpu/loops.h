@@ -11,15 +11,23 @@ typedef void (*tf_loop)(void *out, const void *const *in, int64_t n, const doubl
 
 /* C's and Python's remainder and the quotient rounded down, for floating-point types. */
 #define TF_REMAINDER(T, S, FMOD, FLOOR)                                                          \
-  static inline T tf_fmod_##S(T a, T b) { return FMOD(a, b); }                                    \
+  /* A product, so that subnormals are flushed where the processor does; the library's function   \
+     works on integers. Volatile, or the compiler leaves the product out. */                      \
+  static inline T tf_flushed_##S(T x) {                                                           \
+    volatile T one = 1;                                                                           \
+    return x * one;                                                                               \
+  }                                                                                               \
+  static inline T tf_fmod_##S(T a, T b) {                                                         \
+    return tf_flushed_##S(FMOD(tf_flushed_##S(a), tf_flushed_##S(b)));                            \
+  }                                                                                               \
   static inline T tf_mod_##S(T a, T b) {                                                          \
-    T m = FMOD(a, b);                                                                             \
+    T m = tf_fmod_##S(a, b);                                                                      \
     if (m != 0 && (b < 0) != (m < 0)) m += b;                                                     \
     return m;                                                                                     \
   }                                                                                               \
   static inline T tf_floordiv_##S(T a, T b) {                                                     \
     if (b == 0) return a / b;                                                                     \
-    T m = FMOD(a, b), d = (a - m) / b;                                                            \
+    T m = tf_fmod_##S(a, b), d = (a - m) / b;                                                        \
     if (m != 0 && (b < 0) != (m < 0)) d -= 1;                                                     \
     if (d == 0) return a / b < 0 ? -(T)0 : (T)0;                                                  \
     T r = FLOOR(d);                                                                               \

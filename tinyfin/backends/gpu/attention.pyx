@@ -22,11 +22,9 @@ cdef enum:
     SLICE = 1024                     # columns of one work group, in the bodies that take one row
     FEW = 16                         # rows below which those bodies run
     FEWEST = 16                      # tiles below which they run too
-    MANY = 128                       # tiles of 128 queries from which on these are taken
 
 cdef int ROW = shader("attention_row_f32")
 cdef int TILE = shader("attention_tile_f32")
-cdef int TILE_SMALL = shader("attention_tile_small_f32")
 cdef int DELTA = shader("attention_delta_f32")
 cdef int GRAD_TILE = shader("attention_grad_tile_f32")
 cdef int GRAD_ROW = shader("attention_grad_row_f32")
@@ -164,13 +162,16 @@ cdef inline bint within(const Job *s, int o, int d) noexcept nogil:
     return 2 + n * (1 + o) <= d < 2 + n * (2 + o) or d == 2 + 8 * n + o
 
 
+cdef int64_t columns_of(int64_t width) noexcept nogil:
+    """Vec4s of a row that an invocation of a tile keeps; eight of them have one row."""
+    return 4 if width > 64 else 2 if width > 32 else 1
+
+
 cdef int forward_tiles(Job *s, tf_view *const *outputs) noexcept:
-    """Tiles of 128 queries, of 64 where that gives too few work groups."""
+    """Tiles of 64 queries."""
     cdef tf_launch l
-    cdef int64_t columns = min(max(<int64_t>1, (s.columns + 31) // 32), <int64_t>4), tiles
-    cdef bint small = s.queries <= 64 or s.heads * ((s.queries + 127) // 128) < MANY
-    tiles = (s.queries + 63) // 64 if small else (s.queries + 127) // 128
-    begin(&l, TILE_SMALL if small else TILE, s.call)
+    cdef int64_t columns = columns_of(s.columns)
+    begin(&l, TILE, s.call)
     write(&l, outputs[0])
     write(&l, outputs[1])
     read_scores(&l, s)
@@ -182,7 +183,7 @@ cdef int forward_tiles(Job *s, tf_view *const *outputs) noexcept:
     constant(&l, 3, quads(s, Q, s.width) and quads(s, K, s.width) and quads(s, V, s.columns)
              and address_of(outputs[0]) % (4 * tf_itemsize[s.dtype]) == 0)
     constant(&l, 4, columns)
-    spread(&l, s.heads * tiles * max(<int64_t>1, (s.columns + 32 * columns - 1) // (32 * columns)))
+    spread(&l, s.heads * ((s.queries + 63) // 64) * max(<int64_t>1, (s.columns + 32 * columns - 1) // (32 * columns)))
     return launch(&l, s.where, s.call)
 
 
@@ -253,7 +254,7 @@ cdef int side(Job *s, int which, tf_view *one, tf_view *two) noexcept:
     if one.size == 0 and (two == NULL or two.size == 0):
         return TF_OK
     if rows_of >= FEW and s.width > 0 and tiles >= FEWEST:
-        columns = 4 if widest > 64 else 2 if widest > 32 else 1
+        columns = columns_of(widest)
         begin(&l, GRAD_TILE, s.call)
         constant(&l, 4, quads(s, Q, s.width) and quads(s, K, s.width) and quads(s, V, s.columns)
                  and quads(s, G, s.columns) and address_of(one) % (4 * tf_itemsize[s.dtype]) == 0
