@@ -96,7 +96,7 @@ def compositions():
     return found
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def subjects():
     """name -> callable of all that has to be tested."""
     load()

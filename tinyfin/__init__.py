@@ -50,6 +50,7 @@ from tinyfin.backends.base import (
     backend_set,
     backend_support,
     default_device,
+    synchronize,
 )
 from tinyfin.backends.cpu.isa import isa_list, isa_name
 from tinyfin.backends.cpu.threads import get_num_threads, set_num_threads
@@ -124,18 +125,6 @@ float, double, half, long, int, short = float32, float64, float16, int64, int32,
 
 _LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd", "cuda"}
 _FROM = {"save": "io", "load": "io", "finfo": "limits", "iinfo": "limits"}
-
-
-def synchronize(device=None):
-    """Waits until a device has done what was asked of it; the CPU always has.
-
-    Args:
-        device: the default device if None.
-    """
-    place = default_device() if device is None else _base.Device(device)
-    for backend in _base.REGISTRY.values():
-        if backend.device == place.type and backend.opened:
-            backend.synchronize(place.index or 0)
 
 
 def is_tensor(obj):

@@ -238,6 +238,21 @@ def place(device: DeviceLike | None) -> tuple[int, int]:
     return device.slot, device.index or 0
 
 
+def synchronize(device: DeviceLike | None = None) -> None:
+    """Waits until a device has done what was asked of it; the CPU always has.
+
+    Args:
+        device: the default device if None.
+
+    >>> import tinyfin
+    >>> tinyfin.synchronize("cpu")
+    """
+    where = default_device() if device is None else Device(device)
+    for backend in REGISTRY.values():
+        if backend.device == where.type and backend.opened:
+            backend.synchronize(where.index or 0)
+
+
 def mixed_devices(name: str, values: Any) -> RuntimeError:
     """The error for tensors on different devices."""
     where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))

@@ -71,3 +71,22 @@ def window_on_host(Tensor t not None, Tensor base not None, int64_t first):
     out.v.offset = t.v.offset - first
     out.v.data = base.storage.data + out.v.offset * tf_itemsize[t.v.dtype]
     return out
+
+
+@cython.final
+cdef class Bytes:
+    """The bytes of a tensor, for memoryviews, which keep it alive."""
+    cdef Tensor t
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, <void *>self.t.v.data, self.t.v.size * tf_itemsize[self.t.v.dtype], 0, flags)
+
+
+def memory_of(Tensor t not None):
+    """The bytes of a contiguous tensor on the host, to read and write."""
+    cdef Bytes exporter = Bytes.__new__(Bytes)
+    check_readable(t, "memory_of")
+    if t.v.backend != TF_CPU or not t.v.flags & TF_CONTIGUOUS:
+        raise RuntimeError("memory_of: the tensor must be contiguous and on the cpu")
+    exporter.t = t
+    return memoryview(exporter)

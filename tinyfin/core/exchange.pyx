@@ -1,6 +1,6 @@
 """Values in and out: Python sequences, the buffer protocol, NumPy, DLPack."""
 cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_IsContiguous
+from cpython.buffer cimport PyBuffer_IsContiguous
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName)
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -366,25 +366,6 @@ def to_bytes(Tensor t not None):
     if t.v.backend != TF_CPU or not t.v.flags & TF_CONTIGUOUS:
         raise RuntimeError("to_bytes: the tensor must be contiguous and on the cpu")
     return (<char *>t.v.data)[:t.v.size * tf_itemsize[t.v.dtype]]
-
-
-@cython.final
-cdef class Bytes:
-    """The bytes of a tensor, for memoryviews, which keep it alive."""
-    cdef Tensor t
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, <void *>self.t.v.data, self.t.v.size * tf_itemsize[self.t.v.dtype], 0, flags)
-
-
-def memory_of(Tensor t not None):
-    """The bytes of a contiguous tensor on the host, to read and write."""
-    cdef Bytes exporter = Bytes.__new__(Bytes)
-    check_readable(t, "memory_of")
-    if t.v.backend != TF_CPU or not t.v.flags & TF_CONTIGUOUS:
-        raise RuntimeError("memory_of: the tensor must be contiguous and on the cpu")
-    exporter.t = t
-    return memoryview(exporter)
 
 
 def from_bytes(bytes data not None, DType dtype not None, shape):

@@ -8,7 +8,7 @@ data of the row; nothing here knows an operation by name except the operator slo
 cimport cython
 from cpython.buffer cimport (
     Py_buffer, PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES,
-    PyBUF_WRITABLE)
+    PyBUF_WRITABLE, PyBuffer_FillInfo)
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF

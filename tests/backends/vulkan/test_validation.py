@@ -32,7 +32,10 @@ def test_a_training_run():
         promised = "vulkan" in os.environ.get("TINYFIN_TEST_DEVICES", "")
         (pytest.fail if promised else pytest.skip)("apt install vulkan-validationlayers")
     lines, errors = run(
-        CODE, VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation", TINYFIN_FALLBACK="0", TINYFIN_CACHE=""
+        CODE,
+        VK_INSTANCE_LAYERS="VK_LAYER_KHRONOS_validation",
+        TINYFIN_FALLBACK="0",
+        TINYFIN_CACHE="",
     )
     assert lines == ["done (6, 5)"] or lines == ["done Size([6, 5])"], "\n".join(lines[:20])
     assert "Validation" not in errors, errors[:2000]

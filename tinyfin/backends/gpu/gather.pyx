@@ -1,5 +1,5 @@
 """Picking, placing and adding of single elements by index along one axis."""
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from tinyfin.backends.gpu.axes cimport *
 from tinyfin.backends.gpu.index cimport OF_SCATTER, OF_SCATTER_ADD, Runs, add_offsets, write_runs

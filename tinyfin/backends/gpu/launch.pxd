@@ -30,12 +30,12 @@ cdef extern from "launch.h" nogil:
 ctypedef int (*tf_launcher)(int index, tf_launch *l) except -1
 
 cdef enum:
-    HAS_INT64 = 1       # features of devices
+    HAS_INT64 = 1        # features of devices
     HAS_FLOAT64 = 2
-    HAS_COOPERATIVE = 4 # matrices of 16 x 16 float16, multiplied by 32 invocations together; bfloat16
+    HAS_COOPERATIVE = 4  # matrices of 16 x 16 float16, multiplied by 32 invocations together; bfloat16
     HAS_COOPERATIVE_BF16 = 8
-    IS_SOFTWARE = 16    # compiles long texts slowly
-    GROUPS = 32768      # work groups along x; more of them are spread over y
+    IS_SOFTWARE = 16     # compiles long texts slowly
+    GROUPS = 32768       # work groups along x; more of them are spread over y
 
 
 cdef int set_launcher(int slot, tf_launcher launcher) except -1

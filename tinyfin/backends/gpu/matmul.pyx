@@ -3,7 +3,7 @@
 Tiles depend on the shape alone, and each gives every element the same one chain over k. In normal mode,
 devices that multiply matrices of halves by themselves do so, in their own order of sums.
 """
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from tinyfin.backends.gpu.axes cimport *
 from tinyfin.backends.gpu.launch cimport *

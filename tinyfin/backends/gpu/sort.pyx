@@ -97,7 +97,7 @@ cdef object sorted_lines(Lines *s, tf_call *call):
         s.n, s.step, s.source = s.kept, 1, PAIRS
         s.at = s.low = <uint64_t>items.block
         s.high = s.at + nbytes
-        previous = items                     # lives until its reader is recorded
+        _previous = items                    # lives until its reader is recorded
     if parts == 1:
         return items
     other = scratch(s.where, nbytes)

@@ -89,7 +89,10 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
         block = f"uvec2 at[{len(about['operands'])}]; uint w[{total}];"
         lines.append(f"layout(push_constant, scalar) uniform TF_Push {{ {block} }} tf_p;")
     else:
-        lines += [f"uniform uvec2 tf_gl_at[{len(about['operands'])}];", f"uniform uint tf_gl_w[{total}];"]
+        lines += [
+            f"uniform uvec2 tf_gl_at[{len(about['operands'])}];",
+            f"uniform uint tf_gl_w[{total}];",
+        ]
     words = "tf_p.w" if api == "vulkan" else "tf_gl_w"
     at = 0
     for kind, name, n in about["words"]:

@@ -17,7 +17,6 @@ from tinyfin.backends.vulkan.device import api
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from tinyfin.backends.vulkan.device import Opened
 
 
