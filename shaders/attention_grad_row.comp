@@ -37,7 +37,8 @@ vec2 pair(Head h, uint query, uint key) {
     s = tf_fma(load_k(DTYPE, k + d * p_step(K)), load_q(DTYPE, q + d * p_step(Q)), s);
   for (int d = 0; d < int(p_columns); d++)
     dp = tf_fma(load_v(DTYPE, v + d * p_step(V)), load_g(DTYPE, g + d * p_step(G)), dp);
-  s = masked(tf_mul(s, p_scale), h.mask + int(query) * p_row(MASKS) + int(key) * p_step(MASKS), CAUSAL == 0u || key <= query);
+  s = masked(tf_mul(s, p_scale), h.mask + int(query) * p_row(MASKS) + int(key) * p_step(MASKS),
+             CAUSAL == 0u || key <= query);
   int line = TABLE + int(h.line + query);
   precise float shift = FB(word32_aux(line)), delta = FB(word32_aux(line + int(heads() * p_queries)));
   precise float p = vm_exp(tf_sub(s, shift));
@@ -46,7 +47,8 @@ vec2 pair(Head h, uint query, uint key) {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, widest = SIDE == 0u ? p_width : max(p_width, p_columns);
-  uint slices = max(1u, (widest + SLICE - 1u) / SLICE), id = tf_group(), line = id / slices, first = id % slices * SLICE;
+  uint slices = max(1u, (widest + SLICE - 1u) / SLICE), id = tf_group();
+  uint line = id / slices, first = id % slices * SLICE;
   uint lines = SIDE == 0u ? p_queries : p_keys, all = SIDE == 0u ? heads() * lines : heads() / p_group * lines;
   if (line >= all) return;
   uint head = line / lines, mine = line % lines, place = SIDE == 0u ? head / p_group : head;

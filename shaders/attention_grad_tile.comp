@@ -2,8 +2,8 @@
  * `one` is the gradient of q. SIDE 1: rows are keys, others the queries of all heads that share them, `one` and `two`
  * are the gradients of k and v.
  *
- * A block is steps: depths of the scores, depths of dp, then some others' ds (and p) with their numbers. The operands of
- * a step lie in one side of shared memory, those of the next are on their way to the other. COLUMNS: vec4s of a row
+ * A block is steps: depths of the scores, depths of dp, then some others' ds (and p) with their numbers. The operands
+ * of a step lie in one side of shared memory, those of the next are on their way to the other. COLUMNS: vec4s of a row
  * of a gradient that an invocation keeps: 1, 2 or 4.
  *
  * operands: one two g q k v mask aux
@@ -71,7 +71,7 @@ void fetch_other(uint which, uint other, uint width) {
 
 void main() {
   uint slices = max((max(p_width, SIDE == 0u ? 0u : p_columns) + 32u * COLUMNS - 1u) / (32u * COLUMNS), 1u);
-  uint rows = SIDE == 0u ? p_queries : p_keys, tiles = (rows + 63u) / 64u, id = tf_group(), me = gl_LocalInvocationIndex;
+  uint rows = SIDE == 0u ? p_queries : p_keys, tiles = (rows + 63u) / 64u, id = tf_group();
   column = id % slices * 32u * COLUMNS;
   id /= slices;
   if (id >= (SIDE == 0u ? heads() : heads() / p_group) * tiles) return;
@@ -122,7 +122,8 @@ void main() {
       bool inside = query < p_queries && k < p_keys;
       precise float x = tf_mul(s[r][j], p_scale);
       if (MASK != NO_MASK || CAUSAL != 0u) {
-        if (inside) x = masked(x, at[MASKS] + int(query) * p_row(MASKS) + int(k) * p_step(MASKS), CAUSAL == 0u || k <= query);
+        if (inside)
+          x = masked(x, at[MASKS] + int(query) * p_row(MASKS) + int(k) * p_step(MASKS), CAUSAL == 0u || k <= query);
       }
       precise float p = falling(tf_sub(x, shift[q])), ds = tf_mul(tf_mul(p, tf_sub(dp[r][j], delta[q])), p_scale);
       s[r][j] = FB(inside ? UB(p) : 0u);

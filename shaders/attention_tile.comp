@@ -129,7 +129,8 @@ void main() {
   }
   if (me < 64u) {
     level[me >> 2][me & 3u] = l;
-    if (slice == 0u && first + me < p_queries) store_lse(TF_F32, int(head * p_queries + first + me), tf_add(m, vm_log(l)));
+    if (slice == 0u && first + me < p_queries)
+      store_lse(TF_F32, int(head * p_queries + first + me), tf_add(m, vm_log(l)));
   }
   for (uint piece = 0u; piece < 4u; piece++) { /* through shared memory, so that rows are written as they lie */
     if (DOWN >> 2 == piece)

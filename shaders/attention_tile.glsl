@@ -66,8 +66,8 @@ void fetched(uint which, int at, uint row, uint gap, uint rows, uint d, uint wid
 }
 /* Operands of products from depth d on: half of the invocations bring rows, half the other side. -0 times 0 leaves a
    chain as it is. */
-void fetch_sides(uint rows, int rows_at, uint row, uint rows_end, uint others, int others_at, uint other, uint others_end,
-                 uint d, uint width) {
+void fetch_sides(uint rows, int rows_at, uint row, uint rows_end, uint others, int others_at, uint other,
+                 uint others_end, uint d, uint width) {
   uint t = gl_LocalInvocationIndex, b = t / DEEP & 15u;
   d += 4u * (t % DEEP);
   if (t < FOURS) fetched(rows, rows_at, row + 4u * b, 1u, rows_end, d, width, 0x80000000u);
@@ -82,8 +82,8 @@ void keep_products(int side) {
 void fetch_numbers(uint which, int at, uint other, uint others, uint column, uint width) {
   EACH(n, PART * BREADTH / 128) {
     uint t = gl_LocalInvocationIndex + uint(n) * 128u, j = other + t / uint(BREADTH);
-    coming[n] = j < others ? four_of(which, at + int(j) * p_row(which), column + 4u * (t % uint(BREADTH)), width, 0x80000000u)
-                           : vec4(FB(0x80000000u));
+    uint c = column + 4u * (t % uint(BREADTH));
+    coming[n] = j < others ? four_of(which, at + int(j) * p_row(which), c, width, 0x80000000u) : vec4(FB(0x80000000u));
   }
 }
 void keep_numbers(int side) {

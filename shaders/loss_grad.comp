@@ -2,7 +2,8 @@
  * what loss_labels.comp writes.
  *
  * SHIFTED 0: flow at the label, else 0; 1: (flow at the label, else 0) - exp((x - shift) - logs) flow.
- * The rows of x lie in two axes, `x_inner` of them on the second. FOUR: all is dense, and four neighbours are of the same row.
+ * The rows of x lie in two axes, `x_inner` of them on the second. FOUR: all is dense, and four neighbours are of the
+ * same row.
  *
  * operands: y x flow shift logs
  * words: uint count; uint rows; uint classes; uint inner; uint x_inner; int outer_step; int inner_step; int step

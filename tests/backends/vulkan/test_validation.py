@@ -22,7 +22,8 @@ for _ in range(5):
     tf.nn.functional.cross_entropy(net(x), targets).backward()
     opt.step()
 scores = net(x).sort(dim=1).values.half().cumsum(1)
-print("done", scores.shape)
+assert scores.shape == (6, 5)
+print("done")
 """
 
 
@@ -37,5 +38,5 @@ def test_a_training_run():
         TINYFIN_FALLBACK="0",
         TINYFIN_CACHE="",
     )
-    assert lines == ["done (6, 5)"] or lines == ["done Size([6, 5])"], "\n".join(lines[:20])
+    assert lines == ["done"], "\n".join(lines[:20])
     assert "Validation" not in errors, errors[:2000]

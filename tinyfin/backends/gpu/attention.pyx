@@ -111,8 +111,8 @@ cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, co
     for o in range(OPERANDS):
         entry(&s.table, sub[o])
     size = max(s.queries, s.keys)
-    if size >= <int64_t>1 << 30 or <double>s.heads * size * max(s.columns, slices(max(s.width, s.columns))) >= 2147483648.0:
-        return TF_EUNSUPPORTED
+    if size >= <int64_t>1 << 30 or <double>s.heads * size * max(1, s.width, s.columns) >= 2147483648.0:
+        return TF_EUNSUPPORTED       # places of results are counted with 32 bits, and so are work groups
     return TF_OK
 
 

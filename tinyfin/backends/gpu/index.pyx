@@ -324,7 +324,7 @@ cdef int write_slices(Slices *s, tf_view *y, const tf_view *given, bint fresh, b
     cdef tf_view v = given[0], whole
     cdef Runs r
     cdef Axes chosen, inner
-    cdef object offsets = None, dense = None
+    cdef object offsets = None, _dense = None
     cdef int rc = zeroed(y, call) if fresh else copied(x, y, call)
     if rc or s.count == 0:
         return rc
@@ -334,7 +334,7 @@ cdef int write_slices(Slices *s, tf_view *y, const tf_view *given, bint fresh, b
         return rc
     if not is_even(s, &chosen, &inner):
         spread_out(s, y, &v, &whole)
-        dense = temporary(&v, &whole, v.dtype)
+        _dense = temporary(&v, &whole, v.dtype)
         rc = copied(&whole, &v, call)
         if rc:
             return rc

@@ -217,7 +217,7 @@ cdef int spread_flow(const Rows *r, const tf_view *y, const tf_view *x, const tf
 
 
 cdef int loss_grad(const tf_view *const *inputs, tf_view *y, const tf_attrs *at, bint logits, tf_call *call) noexcept:
-    """(g, labels, weight?, total weight -> gx), or (g, logits, labels, weight?, total weight, largest logit, log -> gx)"""
+    """(g, labels, weight?, total weight -> gx), and for logits (g, logits, labels, ..., largest logit, log -> gx)"""
     cdef const tf_view *const *rest = inputs + 2 if logits else inputs + 1      # labels and what follows
     cdef tf_view g = inputs[0][0], x = (inputs[1] if logits else y)[0], label = rest[0][0]
     cdef tf_view shift, logs, flow

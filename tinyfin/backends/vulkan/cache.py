@@ -1,6 +1,7 @@
-"""The driver's compiled pipelines on disk, one file for each device, driver and build of our shaders.
+"""The driver's compiled pipelines on disk, one file for each device and driver.
 
-A file is the CRC32 of its data and the data; one that does not match is left unread.
+A file is a CRC32 of our shaders and the driver's data, and that data; one that does not match is left unread,
+and written over by the next process that makes pipelines.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class PipelineCache:
         unfinished = self.path.with_suffix(f".{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(zlib.crc32(data).to_bytes(4, "little") + data)
+            unfinished.write_bytes(mark(data) + data)
             unfinished.replace(self.path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -66,15 +67,20 @@ class PipelineCache:
 
 
 def path_for(opened: Opened) -> pathlib.Path | None:
-    """The file of a device, its driver and our shaders; None where nothing is to be kept."""
+    """The file of a device and its driver; None where nothing is to be kept."""
     if not config.CACHE:
         return None
     physical = opened.physical
-    shaders = zlib.crc32(modules.archive().read("index.json"))
-    for info in modules.archive().infolist():
-        shaders = zlib.crc32(info.CRC.to_bytes(4, "little"), shaders)
-    name = f"vulkan-{physical.cache_id}-{physical.driver:08x}-{shaders:08x}.bin"
+    name = f"vulkan-{physical.cache_id}-{physical.driver:08x}.bin"
     return pathlib.Path(config.CACHE).expanduser() / name
+
+
+def mark(data: bytes) -> bytes:
+    """What stands before the data: it changes with the shaders and with the data."""
+    check = zlib.crc32(data)
+    for info in modules.archive().infolist():
+        check = zlib.crc32(info.CRC.to_bytes(4, "little"), check)
+    return check.to_bytes(4, "little")
 
 
 def read(path: pathlib.Path | None) -> bytes:
@@ -84,4 +90,4 @@ def read(path: pathlib.Path | None) -> bytes:
     except OSError:
         return b""
     found, data = content[:4], content[4:]
-    return data if found == zlib.crc32(data).to_bytes(4, "little") else b""
+    return data if found == mark(data) else b""
