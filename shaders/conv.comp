@@ -45,7 +45,7 @@ shared uvec4 tf_bs[2u * DEPTH * B_LINE];
   UNROLL for (uint j = 0u; j < 4u * STRIPS_N; j++) {                                                   \
     if (!TF_HOLES || fb[j] != TF_HOLE) {                                                             \
       UNROLL for (uint i = 0u; i < 4u * STRIPS_M; i++)                                                 \
-        sum[i * 4u * STRIPS_N + j] = tf_fma(fa[i], FB(fb[j]), sum[i * 4u * STRIPS_N + j]);             \
+        sum[i * 4u * STRIPS_N + j] = tf_link(fa[i], FB(fb[j]), sum[i * 4u * STRIPS_N + j]);             \
     }                                                                                                  \
   }
 

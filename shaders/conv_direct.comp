@@ -50,7 +50,7 @@ void main() {
           precise float v = FB(0u);
           bool inside = at0 >= 0 && at1 >= 0 && at2 >= 0;
           if (inside) v = load_b(DTYPE, line + at2);
-          if (MODE == 0u || inside) sum = tf_fma(load_a(DTYPE, a), v, sum);
+          if (MODE == 0u || inside) sum = tf_link(load_a(DTYPE, a), v, sum);
           a++;
         }
       }

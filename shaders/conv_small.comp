@@ -38,7 +38,7 @@ shared uvec4 tf_bs[32u * LINE];
   uvec4 b[2] = {tf_bs[(16u * side + col) * LINE + k], tf_bs[(16u * side + col + 8u) * LINE + k]};      \
   UNROLL for (uint e = 0u; e < 4u; e++)                                                                \
     UNROLL for (uint i = 0u; i < 4u; i++)                                                              \
-      if (!TF_HOLES || b[i % 2u][e] != TF_HOLE) sum[i] = tf_fma(a[i / 2u][e], FB(b[i % 2u][e]), sum[i]);
+      if (!TF_HOLES || b[i % 2u][e] != TF_HOLE) sum[i] = tf_link(a[i / 2u][e], FB(b[i % 2u][e]), sum[i]);
 
 void main() {
   Tile tile = tf_tile();

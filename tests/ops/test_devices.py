@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import warnings
 
+import numpy as np
 import pytest
 import samples
 
@@ -19,6 +20,25 @@ FALLS_BACK = {
 """Subject -> why it may still run on the CPU."""
 SKIPPED = ("float64",)
 """Dtypes that devices do not compute in: their calls fall back, which tests/backends/test_transfer.py covers."""
+
+
+CHAINS = {
+    *("matmul", "mm", "bmm", "mv", "dot", "inner", "addmm", "addmv", "baddbmm", "linear", "einsum"),
+    *("tensordot", "scaled_dot_product_attention", "sdpa_forward", "sdpa_grad"),
+    *("convolution", "conv_grad_input", "conv_grad_weight"),
+    *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
+}
+"""Long chains of products: in normal mode, devices without fused multiply-add round each link twice, and
+some multiply matrices of halves in an order of their own."""
+
+
+def chained(want, got):
+    """Whether two results differ by no more than other roundings in a chain may bring."""
+    a, b = samples.array(want), samples.array(got)
+    if a.shape != b.shape or not np.isfinite(a).all():
+        return False
+    eps = 256 * 2.0**-23 + samples.EPS.get(want.dtype.name, 0)
+    return bool((np.abs(a - b) <= eps * max(np.abs(a).max(), 1e-30)).all())
 
 
 @pytest.fixture
@@ -64,6 +84,7 @@ def results(name, sample, dtype, device, graded, scale=1.0):
         if outs:
             total = sum((t.float() * t.float()).sum() for t in outs)
             grads = tf.autograd.grad(total, inputs, allow_unused=True)
+            assert all(g is None or g.device == t.device for g, t in zip(grads, inputs)), name
             out += [g.cpu() for g in grads if g is not None]
     return out
 
@@ -77,7 +98,10 @@ def compare(name, device, dtype, deterministic, graded, scale=1.0):
             got = results(name, sample, dtype, device, graded and sample.grad, scale)
             assert len(want) == len(got)
             for i, (a, b) in enumerate(zip(want, got)):
-                assert samples.bits(a) == samples.bits(b), f"{name}{sample} {dtype} result {i}"
+                same = samples.bits(a) == samples.bits(b)
+                if not (same or deterministic) and name in CHAINS:
+                    same = chained(a, b)
+                assert same, f"{name}{sample} {dtype} result {i}"
 
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS))

@@ -144,6 +144,15 @@ cdef bint leads_on(object edge, dict wanted, set good):
     return edge is not None and (good is None or edge in good or edge in wanted)
 
 
+cdef object constant_gradient(Node node, Py_ssize_t i, object value, list grads):
+    """A number as the gradient of an input, on the device of what came from above."""
+    cdef object shape = node.shapes[i] if node.shapes is not None else first_shape(node)
+    for g in grads:
+        if g is not None:
+            return HOOKS["full"](shape, value, dtype_object(node.dtypes[i]), g)
+    return None
+
+
 cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set good):
     """The gradient of each input, None where none is asked for or none exists."""
     cdef Op op = node.op
@@ -175,12 +184,14 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
         if rule is None:
             continue
         if rule.constant == 2:
-            results[i] = 0.0
+            results[i] = constant_gradient(node, i, 0.0, grads)
             continue
         if rule.constant:
             results[i] = grads[0] if rule.constant == 1 else NEG(grads[0])
             continue
         results[i] = call_rule(rule, node, grads, saved, <int>n)
+        if isinstance(results[i], (int, float)):
+            results[i] = constant_gradient(node, i, results[i], grads)
         if op.partials is not None and results[i] is not None:
             results[i] = grads[0] * results[i]
     return results
@@ -192,9 +203,6 @@ cdef object fit(Node node, Py_ssize_t i, object grad):
     cdef bint same
     cdef tuple shape
     if not isinstance(grad, Tensor):
-        if isinstance(grad, (int, float)):
-            return HOOKS["full"](node.shapes[i] if node.shapes is not None else first_shape(node), grad,
-                                 dtype_object(node.dtypes[i]), node)
         raise TypeError(f"backward: {node.name()}: a rule returned {type(grad).__name__}, expected a Tensor")
     g = <Tensor>grad
     if node.shapes is None:

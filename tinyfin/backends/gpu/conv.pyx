@@ -149,7 +149,7 @@ cdef int run(Product *q, tf_call *call) noexcept:
         groups = (q.out.size + GROUP - 1) // GROUP
         begin(&l, DIRECT, call)
         constant(&l, 3, q.stride[0] != 1 or q.stride[1] != 1 or q.stride[2] != 1)
-    elif q.rows <= SMALL_ROWS or tiles(q, 64, 64) < FEW_TILES:
+    elif q.rows <= SMALL_ROWS or (tiles(q, 64, 64) < FEW_TILES and not features(q.out) & IS_SOFTWARE):
         groups = tiles(q, 16, 16)
         begin(&l, SMALL, call)
         constant(&l, 3, wide(q))
