@@ -34,9 +34,9 @@ vec2 pair(Head h, uint query, uint key) {
   int q = h.q + int(query) * p_row(Q), k = h.k + int(key) * p_row(K), v = h.v + int(key) * p_row(V),
       g = h.g + int(query) * p_row(G);
   for (int d = 0; d < int(p_width); d++)
-    s = tf_link(load_k(DTYPE, k + d * p_step(K)), load_q(DTYPE, q + d * p_step(Q)), s);
+    s = tf_fma(load_k(DTYPE, k + d * p_step(K)), load_q(DTYPE, q + d * p_step(Q)), s);
   for (int d = 0; d < int(p_columns); d++)
-    dp = tf_link(load_v(DTYPE, v + d * p_step(V)), load_g(DTYPE, g + d * p_step(G)), dp);
+    dp = tf_fma(load_v(DTYPE, v + d * p_step(V)), load_g(DTYPE, g + d * p_step(G)), dp);
   s = masked(tf_mul(s, p_scale), h.mask + int(query) * p_row(MASKS) + int(key) * p_step(MASKS),
              CAUSAL == 0u || key <= query);
   int line = TABLE + int(h.line + query);
@@ -64,7 +64,7 @@ void main() {
     for (uint block = begin; block < stop; block += 64u) {
       uint n = min(64u, others - block);
       if (lane < n) {
-        vec2 r = SIDE == 0u ? pair(h, mine, block + lane) : pair(h, block + lane, mine);
+        precise vec2 r = SIDE == 0u ? pair(h, mine, block + lane) : pair(h, block + lane, mine);
         chance[lane] = r.x;
         weight[lane] = r.y;
       }
@@ -77,14 +77,14 @@ void main() {
           precise float x;
           if (SIDE == 0u) x = load_k(DTYPE, at + int(i) * p_row(K));
           else x = load_q(DTYPE, at + int(i) * p_row(Q));
-          a = tf_link(weight[i], x, a);
+          a = tf_fma(weight[i], x, a);
         }
         acc[c] = a;
       }
       for (uint c = lane; c < columns; c += 64u) {
         precise float a = more[c];
         int at = h.g + int(block) * p_row(G) + int(first + c) * p_step(G);
-        for (uint i = 0u; i < n; i++) a = tf_link(chance[i], load_g(DTYPE, at + int(i) * p_row(G)), a);
+        for (uint i = 0u; i < n; i++) a = tf_fma(chance[i], load_g(DTYPE, at + int(i) * p_row(G)), a);
         more[c] = a;
       }
       barrier();

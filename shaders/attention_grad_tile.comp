@@ -62,7 +62,7 @@ void fetch_other(uint which, uint other, uint width) {
     uint row = first + 4u * DOWN + uint(r), c = column + 4u * (8u * uint(i) + ACROSS);                  \
     if (row < rows && c < WIDTH) {                                                                      \
       int to = int((head * rows + row) * WIDTH + c);                                                    \
-      float x[4];                                                                                       \
+      precise float x[4];                                                                                       \
       EACH(e, 4) x[e] = ACC(A, r, 4 * i + e);                                                           \
       if (QUADS != 0u) store4_##NAME(DTYPE, to >> 2, x);                                                \
       else EACH(e, 4) if (c + uint(e) < WIDTH) store_##NAME(DTYPE, to + e, x[e]);                       \

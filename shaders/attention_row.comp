@@ -43,7 +43,7 @@ void main() {
     precise float s = FB(0u);
     if (mine) {
       for (int d = 0; d < int(p_width); d++)
-        s = tf_link(load_k(DTYPE, k_at + int(j) * p_row(K) + d * p_step(K)), load_q(DTYPE, q_at + d * p_step(Q)), s);
+        s = tf_fma(load_k(DTYPE, k_at + int(j) * p_row(K) + d * p_step(K)), load_q(DTYPE, q_at + d * p_step(Q)), s);
       s = masked(tf_mul(s, p_scale), mask_at + int(j) * p_step(MASKS), CAUSAL == 0u || j <= query);
     }
     precise float high = largest(FB(mine && !tf_isnan(s) ? UB(s) : UB(NONE)));
@@ -55,7 +55,7 @@ void main() {
     for (uint c = lane; c < width; c += 64u) {
       precise float a = tf_mul(acc[c], alpha);
       int at = v_at + int(key) * p_row(V) + int(first + c) * p_step(V);
-      for (uint i = 0u; i < n; i++, at += p_row(V)) a = tf_link(weight[i], load_v(DTYPE, at), a);
+      for (uint i = 0u; i < n; i++, at += p_row(V)) a = tf_fma(weight[i], load_v(DTYPE, at), a);
       acc[c] = a;
     }
     barrier();

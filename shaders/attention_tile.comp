@@ -78,7 +78,7 @@ void main() {
         }
       }
     }
-    vec4 high = vec4(NONE);
+    precise vec4 high = vec4(NONE);
     EACH(r, 4) EACH(j, 8) high[r] = FB(high[r] < s[r][j] ? UB(s[r][j]) : UB(high[r])); /* NaN is never larger */
     edge[int(ACROSS) * LINE + SWIZZLED(int(DOWN), int(ACROSS))] = high;
     barrier();
@@ -94,7 +94,7 @@ void main() {
       m = top;
     }
     barrier();
-    vec4 shift = level[DOWN], alpha = factor[DOWN], sum;
+    precise vec4 shift = level[DOWN], alpha = factor[DOWN], sum;
     EACH(r, 4) {
       EACH(j, 8) s[r][j] = sinking(tf_sub(s[r][j], shift[r]));
       EACH(c, 4u * COLUMNS) ACC(acc, r, c) = tf_mul(ACC(acc, r, c), alpha[r]);
@@ -110,7 +110,7 @@ void main() {
       if (!last) fetch_values(key + part * uint(PART));
       else if (key + 64u < stop) fetch_scores(key + 64u, 0u);
       if (part == 1u && me < 64u) {
-        float e[8];
+        precise float e[8];
         EACH(i, 8) e[i] = edge[i * LINE + SWIZZLED(int(me >> 2), i)][me & 3u];
         l = tf_add(tf_mul(l, factor[me >> 2][me & 3u]), tf_add(tf_add(tf_add(e[0], e[4]), tf_add(e[2], e[6])),
                                                                tf_add(tf_add(e[1], e[5]), tf_add(e[3], e[7]))));
@@ -141,7 +141,7 @@ void main() {
       uint row = 16u * piece + t / uint(BREADTH), c = column + 4u * (t % uint(BREADTH));
       if (first + row >= p_queries || c >= p_columns) continue;
       precise float sum = level[row >> 2][row & 3u];
-      float v[4];
+      precise float v[4];
       EACH(e, 4) v[e] = FB(tf_equal(sum, 0.0f) ? 0u : UB(tf_quotient(tile[t][e], sum)));
       int at = int((head * p_queries + first + row) * p_columns + c);
       if (QUADS != 0u) store4_out(DTYPE, at >> 2, v);

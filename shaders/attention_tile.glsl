@@ -43,7 +43,7 @@ float falling(float x) {
   }
 /* Four numbers of a row that begins at `at`, from d on; `pad` past its width. */
 vec4 four_of(uint which, int at, uint d, uint width, uint pad) {
-  float v[4] = float[4](FB(pad), FB(pad), FB(pad), FB(pad));
+  precise float v[4] = float[4](FB(pad), FB(pad), FB(pad), FB(pad));
   if (d < width) {
     FOUR_OF(q, Q)
     FOUR_OF(k, K)
@@ -99,13 +99,13 @@ void keep_numbers(int side) {
 /* One step of the chains S over depth, of the chains A over others. */
 #define PRODUCTS(S)                                                                                     \
   EACH(d, DEPTH) {                                                                                      \
-    vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
+    precise vec4 a = tile[side + d * LINE + SWIZZLED(int(DOWN), d >> 2)], b[2];                                 \
     EACH(i, 2) b[i] = tile[side + (int(DEPTH) + d) * LINE + SWIZZLED(8 * i + int(ACROSS), d >> 2)];     \
     EACH(r, 4) EACH(j, 8) S[r][j] = tf_fma(b[j >> 2][j & 3], a[r], S[r][j]);                            \
   }
 #define GATHERED(A)                                                                                     \
   EACH(j, PART) {                                                                                       \
-    vec4 a = tile[side + j * LINE + SWIZZLED(int(DOWN), j)], b[4];                                      \
+    precise vec4 a = tile[side + j * LINE + SWIZZLED(int(DOWN), j)], b[4];                                      \
     EACH(i, COLUMNS) b[i] = tile[side + PART * LINE + j * BREADTH + 8 * i + int(ACROSS)];               \
     EACH(r, 4) EACH(c, 4u * COLUMNS) ACC(A, r, c) = tf_fma(a[r], b[c >> 2][c & 3], ACC(A, r, c));       \
   }

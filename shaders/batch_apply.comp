@@ -34,7 +34,7 @@ void main() {
   int inner = int(at % p_inner), channel = int(row % p_channels), outer = int(row / p_channels);
   precise float m = load_mean(MTYPE, channel), rs = load_rstd(TF_F32, channel);
   if (FOUR != 0u) {
-    float x[4], g[4], v[4];
+    precise float x[4], g[4], v[4];
     load4_x(IN, int(i), x);
     if (GRAD != 0u) load4_g(GIN, int(i), g);
     else g = x;

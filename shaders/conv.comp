@@ -35,7 +35,7 @@ shared uvec4 tf_bs[2u * DEPTH * B_LINE];
 /* One place of each chain. */
 #define TF_STEP                                                                                        \
   UNROLL for (uint i = 0u; i < STRIPS_M; i++) {                                                        \
-    vec4 v = tf_as[(side * DEPTH + k) * A_LINE + 16u * i + down];                                      \
+    precise vec4 v = tf_as[(side * DEPTH + k) * A_LINE + 16u * i + down];                                      \
     fa[4u * i] = v.x; fa[4u * i + 1u] = v.y; fa[4u * i + 2u] = v.z; fa[4u * i + 3u] = v.w;             \
   }                                                                                                    \
   UNROLL for (uint j = 0u; j < STRIPS_N; j++) {                                                        \

@@ -33,7 +33,7 @@ void main() {
   if (first >= p_count) return;
   uvec4 w = tf_philox(uvec2(block, 0u), uvec2(p_draw(0), p_draw(1)), uvec2(p_seed(0), p_seed(1)));
   if (LAYOUT == 2u && first + 4u <= p_count) {
-    float v[4];
+    precise float v[4];
     load4_x(DTYPE, int(block), v);
     UNROLL for (int k = 0; k < 4; k++) v[k] = dropped(w[k], v[k]);
     store4_out(DTYPE, int(block), v);

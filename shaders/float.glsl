@@ -48,7 +48,7 @@ bool tf_least(float a, float b) { return tf_flushed(a) <= tf_flushed(b); }
 bool tf_equal(float a, float b) { return tf_flushed(a) == tf_flushed(b); }
 float tf_trunc(float x) {
   uint u = UB(x), a = u & 0x7fffffffu;
-  float c = FB(a < 0x4b000000u ? u : 0u);
+  precise float c = FB(a < 0x4b000000u ? u : 0u);
   uint t = UB(float(int(c))) | (u & 0x80000000u);
   return FB(a < 0x4b000000u ? t : u);
 }

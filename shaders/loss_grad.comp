@@ -33,7 +33,7 @@ void main() {
     logs = load_logs(TF_F32, int(row));
   }
   if (FOUR != 0u) {
-    float x[4], v[4];
+    precise float x[4], v[4];
     if (SHIFTED != 0u) load4_x(IN, int(i), x);
     UNROLL for (int k = 0; k < 4; k++) v[k] = tf_value(x[k], shift, logs, flow, class_ + k == label);
     store4_y(OUT, int(i), v);

@@ -156,7 +156,7 @@ uint tf_again(uint k) {
         TF_READ_EIGHT(tf_i, PARTS, tf_end, READ)                                                        \
         UNROLL for (uint u = 0u; u < 8u; u++) {                                                         \
           uint i = tf_i + u * PARTS;                                                                    \
-          vec2 v = tf_v[u];                                                                             \
+          precise vec2 v = tf_v[u];                                                                             \
           if (i < tf_end) { STATEMENT; }                                                                \
         }                                                                                               \
       }                                                                                                 \
@@ -183,7 +183,7 @@ uint tf_again(uint k) {
         TF_READ_EIGHT(tf_i, 64u, tf_end, READ)                                                          \
         UNROLL for (uint u = 0u; u < 8u; u++) {                                                         \
           uint i = tf_i + u * 64u;                                                                      \
-          vec2 v = tf_v[u];                                                                             \
+          precise vec2 v = tf_v[u];                                                                             \
           if (i < tf_end) {                                                                             \
             LOW = tf_add(LOW, TERM);                                                                    \
             ALSO = tf_add(ALSO, OTHER);                                                                 \

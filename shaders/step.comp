@@ -96,7 +96,7 @@ TF_FOUR(a)
 TF_FOUR(b)
 TF_FOUR(c)
 void four(int i) {
-  float p[4], g[4], a[4], b[4], c[4];
+  precise float p[4], g[4], a[4], b[4], c[4];
   load4_p(P, i, p);
   load4_g(G, i, g);
   a = b = c = float[4](0.0f, 0.0f, 0.0f, 0.0f);

@@ -66,6 +66,15 @@ def need_device():
     return check
 
 
+@pytest.fixture(autouse=True, scope="module")
+def memory_back():
+    """What a module of tests leaves cached on devices goes back to the drivers."""
+    yield
+    for name in GPUS:
+        if tf.backends.base.REGISTRY[name].opened_devices:
+            tf.empty_cache(name)
+
+
 @pytest.fixture
 def vulkan(need_device):
     """For tests that need a Vulkan device."""

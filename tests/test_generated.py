@@ -1,5 +1,6 @@
 """Stubs and docs/ops.md are what the rows say."""
 
+import importlib.util
 import pathlib
 import shutil
 import subprocess
@@ -67,7 +68,9 @@ def test_spirv_of_a_source_distribution(changed, tmp_path):
     """Built where no compiler is: SPIR-V comes from the distribution, unless its texts are others."""
     for name in ("tools", "shaders", "tinyfin/ops", "tinyfin/backends/gpu"):
         shutil.copytree(
-            TOOLS.parent / name, tmp_path / name, ignore=shutil.ignore_patterns("*.zip", "*.py[cx]*")
+            TOOLS.parent / name,
+            tmp_path / name,
+            ignore=shutil.ignore_patterns("*.zip", "*.py[cx]*"),
         )
     blocked = tmp_path / "blocked"
     blocked.mkdir()
@@ -89,3 +92,24 @@ def test_spirv_of_a_source_distribution(changed, tmp_path):
         if not changed:
             assert names == {n for n in installed.namelist() if n.startswith("spirv/")}
             assert all(made.read(n) == installed.read(n) for n in names)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("void f() { float x = 1.0f; }", "not precise"),
+        ("void f() { if (true) { vec4 a[2], b; } }", "not precise"),
+        ("precise float s;\nvoid f() {}", "global"),
+        ("float f(float x) { return exp(x); }", "function of GLSL"),
+        ("float f(float x) { return subgroupAdd(x); }", "subgroup"),
+        ("struct S { float a; };\nshared float s[4];\nfloat f(float x, out float y) { precise float z = x; return z; }", None),
+        ("float f(float x) { return tf_mul(vm_exp(x), x); } /* float x = exp(1) */", None),
+    ],
+)  # fmt: skip
+def test_rules_of_shader_texts(line, words, tmp_path):
+    spec = importlib.util.spec_from_file_location("shader_lint", TOOLS / "shader_lint.py")
+    lint = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(lint)
+    (tmp_path / "x.glsl").write_text(line)
+    found = [why for _, why in lint.complaints(tmp_path / "x.glsl")]
+    assert not found if words is None else any(words in why for why in found)

@@ -24,6 +24,8 @@ TOGETHER = {
     "backends/vulkan/memory.py": "backends/vulkan/test_backend.py",
     "backends/opengl/programs.py": "backends/opengl/test_backend.py",
     "backends/gpu/programs.pyx": "backends/vulkan/test_record.py",
+    "backends/gpu/faults.py": "backends/gpu/test_index.py",
+    "backends/vulkan/cooperative.py": "backends/gpu/test_matmul.py",
     "backends/gpu/kernels.py": "ops/test_devices.py",
     "backends/gpu/check.py": "backends/vulkan/test_backend.py",
     "backends/gpu/compile.py": "cli/test_shaders.py",
@@ -67,6 +69,8 @@ OWN = {
     "test_docs.py",
     "backends/cpu/test_deterministic.py",
     "backends/cpu/test_neon.py",
+    "backends/gpu/test_training.py",
+    "backends/vulkan/test_validation.py",
 }
 """Tests of the tree itself, and of what all kernels promise together."""
 

@@ -50,6 +50,9 @@ from tinyfin.backends.base import (
     backend_set,
     backend_support,
     default_device,
+    empty_cache,
+    memory_stats,
+    set_memory_limit,
     synchronize,
 )
 from tinyfin.backends.cpu.isa import isa_list, isa_name
@@ -65,12 +68,7 @@ from tinyfin.core.dtype import (
 )
 from tinyfin.core.exchange import from_dlpack
 from tinyfin.core.size import Size
-from tinyfin.core.storage import (
-    empty_cache,
-    memory_stats,
-    reset_peak_memory_stats,
-    set_memory_limit,
-)
+from tinyfin.core.storage import reset_peak_memory_stats
 from tinyfin.core.tensor import Tensor
 from tinyfin import (
     conversion as _conversion,

@@ -7,6 +7,7 @@ from tinyfin.backends.transfer import transfer
 from tinyfin.core import exchange, tensor
 from tinyfin.core.device import Device
 from tinyfin.core.dtype import DType, as_dtype
+from tinyfin.core.errors import IndexOutOfRange, out_of_domain
 from tinyfin.creation import from_array, make
 from tinyfin.ops.row import CHECKED, F
 from tinyfin.ops.table import offer
@@ -28,25 +29,15 @@ Tensor = tensor.Tensor
 # ---- what the core calls back
 
 
-class IndexOutOfRange(IndexError, RuntimeError):
-    """An index that a kernel met: IndexError as Python has it, RuntimeError as PyTorch has it for gather."""
-
-
 class DivisionByZero(RuntimeError, ZeroDivisionError):
     """An integer divided by 0: PyTorch's RuntimeError, and Python's own."""
 
 
-class OutOfDomain(ValueError, RuntimeError):
-    """A value that a kernel refuses: ValueError as Python has it, RuntimeError as PyTorch has it."""
-
-
-def out_of_domain(op, detail):
+def outside(op, detail):
     """detail: which argument of CHECKED, the bits of the value as a double, which domain."""
     from struct import pack, unpack
 
-    value = unpack("d", pack("q", detail[1]))[0]
-    domain = ("all elements between 0 and 1", "no NaN")[detail[2]]
-    return OutOfDomain(f"{op}: {CHECKED[detail[0]]} has an element {value}, expected {domain}")
+    return out_of_domain(op, CHECKED[detail[0]], unpack("d", pack("q", detail[1]))[0], detail[2])
 
 
 KERNEL_ERRORS = {
@@ -57,7 +48,7 @@ KERNEL_ERRORS = {
         f"{op}: index {d[0]} is out of range for dim {d[2]} of size {d[1]}"
     ),
     3: lambda op, d: DivisionByZero(f"{op}: integer division by zero"),
-    4: out_of_domain,
+    4: outside,
     6: lambda op, d: RuntimeError(
         f"{op}: refused in deterministic mode: it cannot keep the promise of equal bits"
     ),

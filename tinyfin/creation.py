@@ -472,7 +472,8 @@ tensor.install_hook(
     "zeros", lambda shape, dtype, like: alike(zeros(shape, dtype=dtype, device=like.device), like)
 )
 tensor.install_hook(
-    "full", lambda shape, value, dtype, like: filled("full", shape, value, dtype, like.device, False)
+    "full",
+    lambda shape, value, dtype, like: filled("full", shape, value, dtype, like.device, False),
 )
 METHODS = {
     "new_empty": maker_like("new_empty", None),

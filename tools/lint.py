@@ -13,6 +13,7 @@ COMMANDS = (
     (sys.executable, "tools/gen_stubs.py", "--check"),
     (sys.executable, "tools/gen_docs.py", "--check"),
     (sys.executable, "tools/lines.py"),
+    (sys.executable, "tools/shader_lint.py"),
 )
 
 

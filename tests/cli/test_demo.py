@@ -154,6 +154,17 @@ def test_threads_and_instruction_sets_do_not_change_the_weights(deterministic, t
     assert len(set(results)) == 1, dict(zip(map(str, SWITCHES), results))
 
 
+def test_devices_do_not_change_the_weights(gpu, tmp_path):
+    """In deterministic mode; nothing runs on the CPU."""
+    results = [
+        demo_result(tmp_path, TINYFIN_DETERMINISTIC="1", TINYFIN_FALLBACK="0", TINYFIN_BACKEND=name)
+        for name in ("cpu", gpu)
+    ]
+    assert [r["backend"] for r in results] == ["cpu", gpu]
+    assert results[0]["weights_sha256"] == results[1]["weights_sha256"]
+    assert results[0]["accuracy"] == results[1]["accuracy"] > 0.85
+
+
 def test_for_people(tmp_path, capsys):
     code, out, err = run(capsys, "--epochs", "1", "--out", str(tmp_path / "made"))
     assert code == 0 and err == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfin.core import tensor
+from tinyfin.core import storage, tensor
 from tinyfin.core.device import SLOTS, Device, add_device_type, device_object
 
 TYPE_CHECKING = False
@@ -63,6 +63,17 @@ class Backend:
 
     def synchronize(self, index: int) -> None:
         """Waits until a device has done what was asked of it."""
+
+    def memory_stats(self, index: int) -> dict[str, int | None]:
+        """Counters of a device's memory, with the keys of `tinyfin.memory_stats`."""
+        raise NotImplementedError(f"memory_stats: backend {self.name} does not count its memory")
+
+    def empty_cache(self, index: int) -> None:
+        """Gives memory that no tensor uses back to the driver."""
+
+    def set_memory_limit(self, limit: int | None, index: int) -> None:
+        """Sets the most bytes that living tensors may hold on a device; None removes the limit."""
+        raise NotImplementedError(f"set_memory_limit: backend {self.name} has no limit")
 
     def activate(self) -> None:
         """Called when the backend becomes the default."""
@@ -238,6 +249,15 @@ def place(device: DeviceLike | None) -> tuple[int, int]:
     return device.slot, device.index or 0
 
 
+def opened_backend(device: DeviceLike | None) -> tuple[Backend | None, int]:
+    """(the backend of a device, the device's number); no backend where it is the host or was never used."""
+    where = default_device() if device is None else Device(device)
+    for backend in REGISTRY.values():
+        if backend.device == where.type and backend.opened and where.type != "cpu":
+            return backend, where.index or 0
+    return None, 0
+
+
 def synchronize(device: DeviceLike | None = None) -> None:
     """Waits until a device has done what was asked of it; the CPU always has.
 
@@ -247,10 +267,65 @@ def synchronize(device: DeviceLike | None = None) -> None:
     >>> import tinyfin
     >>> tinyfin.synchronize("cpu")
     """
-    where = default_device() if device is None else Device(device)
-    for backend in REGISTRY.values():
-        if backend.device == where.type and backend.opened:
-            backend.synchronize(where.index or 0)
+    backend, index = opened_backend(device)
+    if backend is not None:
+        backend.synchronize(index)
+
+
+def memory_stats(device: DeviceLike | None = None) -> dict[str, int | None]:
+    """Counters of a device's memory pool, in bytes: live, cached, peak, limit; requests and reused count blocks.
+
+    `live` and `peak` are what tensors hold and held at most, `cached` is kept for the next ones.
+
+    Args:
+        device: the default device if None.
+
+    >>> import tinyfin
+    >>> sorted(tinyfin.memory_stats())
+    ['cached', 'limit', 'live', 'peak', 'requests', 'reused']
+    """
+    backend, index = opened_backend(device)
+    return storage.memory_stats() if backend is None else backend.memory_stats(index)
+
+
+def empty_cache(device: DeviceLike | None = None) -> None:
+    """Gives memory that no tensor uses back to the system or the driver.
+
+    Args:
+        device: the default device if None.
+
+    >>> import tinyfin
+    >>> tinyfin.empty_cache()
+    """
+    backend, index = opened_backend(device)
+    if backend is None:
+        storage.empty_cache()
+    else:
+        backend.empty_cache(index)
+
+
+def set_memory_limit(limit: int | None, device: DeviceLike | None = None) -> None:
+    """Sets the most bytes that living tensors may hold on a device; None removes the limit.
+
+    Args:
+        device: the default device if None.
+
+    Raises:
+        ValueError: `limit` is no number of bytes.
+
+    >>> import tinyfin
+    >>> tinyfin.set_memory_limit(1 << 40)
+    >>> tinyfin.set_memory_limit(None)
+    """
+    backend, index = opened_backend(device)
+    if backend is None:
+        storage.set_memory_limit(limit)
+        return
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ValueError(
+            f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0, or None"
+        )
+    backend.set_memory_limit(limit, index)
 
 
 def mixed_devices(name: str, values: Any) -> RuntimeError:

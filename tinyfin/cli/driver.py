@@ -92,6 +92,7 @@ def residues() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 def fused(ask: Prober, soft: bool) -> Fact:
+    """Whether fma has one rounding."""
     a, b, c, rest = residues()
     whole = bool((ask(FMA, a, b, c) == rest).all())
     text = "one rounding" if whole else "two roundings, split into product and sum"
@@ -100,6 +101,7 @@ def fused(ask: Prober, soft: bool) -> Fact:
 
 
 def contracted(ask: Prober) -> Fact:
+    """Whether a product and a sum become one operation unasked."""
     a, b, c, rest = residues()
     moving = rest & 0x7FFFFFFF != 0
     found = [
@@ -128,6 +130,7 @@ def keeps(device: str) -> bool:
 
 
 def subnormal(ask: Prober) -> Fact:
+    """Which operations keep subnormal numbers."""
     found = kept(ask)
     parts = [
         f"{', '.join(k for k, v in found.items() if v is wanted)} {word}"
@@ -138,6 +141,7 @@ def subnormal(ask: Prober) -> Fact:
 
 
 def deterministic(flush: int) -> Fact:
+    """Who flushes them in deterministic mode."""
     text = {
         1: "the device flushes subnormal numbers as the CPU does",
         2: "kernels flush subnormal numbers",
@@ -146,6 +150,7 @@ def deterministic(flush: int) -> Fact:
 
 
 def choice(ask: Prober) -> Fact:
+    """Whether a choice of floats becomes a maximum."""
     found = ask(CHOICE, [NAN, *words([1.0])], [*words([1.0]), NAN])
     kept = found[0] == words([1.0])[0] and found[1] & 0x7FFFFFFF > 0x7F800000
     text = "as written" if kept else "becomes a maximum and loses NaN; kernels choose by bits"
@@ -153,12 +158,14 @@ def choice(ask: Prober) -> Fact:
 
 
 def zero(ask: Prober) -> Fact:
+    """Whether adding 0.0 is left out."""
     folded = ask(ADD_ZERO, [0x80000000])[0] != 0
     text = "taken for x; kernels never write it" if folded else "computed"
     return Fact("x + 0.0", text)
 
 
 def quotient(ask: Prober) -> Fact:
+    """How far the driver's quotients and roots are off."""
     rng = np.random.default_rng(2)
     a, b = rng.uniform(1, 2, (2, 4096)).astype(np.float32)
     off = [
@@ -175,6 +182,7 @@ def quotient(ask: Prober) -> Fact:
 
 
 def remainder(ask: Prober) -> Fact:
+    """What % makes of negative integers."""
     a, b = np.array([7, -7, 7, -7], np.int32), np.array([3, 3, -3, -3], np.int32)
     same = np.array_equal(
         ask(REMAINDER, a.view(np.uint32), b.view(np.uint32)).view(np.int32), np.fmod(a, b)
@@ -185,6 +193,7 @@ def remainder(ask: Prober) -> Fact:
 
 
 def integers(ask: Prober) -> Fact:
+    """What becomes of floats beyond the integers."""
     found = ask(TO_INTEGER, words([3e9, -3e9, float("nan")]))
     return Fact(
         "integers of 3e9, -3e9, NaN", ", ".join(f"{v:08x}" for v in found) + "; kernels clamp first"
@@ -192,12 +201,14 @@ def integers(ask: Prober) -> Fact:
 
 
 def nan_test(ask: Prober) -> Fact:
+    """Whether NaN differs from itself."""
     found = ask(NOT_ITSELF, [NAN, *words([1.0])])
     text = "true for NaN alone" if found.tolist() == [1, 0] else "wrong; kernels test bits"
     return Fact("x != x", text)
 
 
 def shared(ask: Prober) -> Fact:
+    """Whether values pass between the invocations of a work group."""
     rows = np.arange(640, dtype=np.uint32)
     right = np.array_equal(ask(SHARED, rows), rows.reshape(-1, 64)[:, ::-1].reshape(-1))
     return Fact(

@@ -78,7 +78,7 @@ def each_way(rng: Generator) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 @calls("cast")
-def cast(rng: Generator, name: str) -> Iterator[Call]:
+def _cast(rng: Generator, name: str) -> Iterator[Call]:
     for dtype in (
         "float32",
         "float16",
@@ -95,7 +95,7 @@ def cast(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("contiguous_copy")
-def copy(rng: Generator, name: str) -> Iterator[Call]:
+def _copy(rng: Generator, name: str) -> Iterator[Call]:
     for shape in ((), (0, 3), (1,), (63,), (64,), (2049,), (7, 5, 9), (2, 3, 2, 3, 2)):
         yield Call(normal(rng, *shape))
 
@@ -104,7 +104,7 @@ def copy(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "var", "std")
-def reduction(rng: Generator, name: str) -> Iterator[Call]:
+def _reduction(rng: Generator, name: str) -> Iterator[Call]:
     scale = 0.05 if name == "prod" else 1.0
     base = 1.0 if name == "prod" else 0.0
     for shape, dim in each_way(rng):
@@ -123,7 +123,7 @@ def reduction(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("argmax", "argmin", "max_dim", "min_dim")
-def extremum(rng: Generator, name: str) -> Iterator[Call]:
+def _extremum(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         yield Call(tied(rng, *shape), dim)
     if name.startswith("arg"):
@@ -135,7 +135,7 @@ def extremum(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("cumsum", "cumprod", "cummax", "cummin")
-def scan(rng: Generator, name: str) -> Iterator[Call]:
+def _scan(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         x = tied(rng, *shape) if name in ("cummax", "cummin") else normal(rng, *shape)
         yield Call(1 + 0.05 * x if name == "cumprod" else x, dim)
@@ -143,13 +143,13 @@ def scan(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("linear_scan")
-def linear_scan(rng: Generator, name: str) -> Iterator[Call]:
+def _linear_scan(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         yield Call(rng.uniform(-1, 1, shape), normal(rng, *shape), dim)
 
 
 @calls("sort")
-def sort(rng: Generator, name: str) -> Iterator[Call]:
+def _sort(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         yield Call(tied(rng, *shape), dim, descending=bool(dim), stable=True)
     yield Call(normal(rng, 5003), 0)
@@ -159,14 +159,14 @@ def sort(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("topk")
-def topk(rng: Generator, name: str) -> Iterator[Call]:
+def _topk(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         if shape[dim]:
             yield Call(distinct(rng, *shape), min(5, shape[dim]), dim, bool(dim))
 
 
 @calls("searchsorted")
-def searchsorted(rng: Generator, name: str) -> Iterator[Call]:
+def _searchsorted(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES[1:]:
         yield Call(np.sort(tied(rng, n)), tied(rng, 300)).but(layouts=False)
         yield Call(np.sort(tied(rng, n)), tied(rng, 3, 65), right=True).but(layouts=False)
@@ -176,21 +176,21 @@ def searchsorted(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("index_select")
-def index_select(rng: Generator, name: str) -> Iterator[Call]:
+def _index_select(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in (((70, 5), 0), ((5, 70), 1), ((3, 65, 4), 1), ((257,), 0)):
         for n in (0, 1, 65, 2049):
             yield Call(normal(rng, *shape), dim, places(rng, shape[dim], n))
 
 
 @calls("index_embed")
-def index_embed(rng: Generator, name: str) -> Iterator[Call]:
+def _index_embed(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 65, 700):
         yield Call(normal(rng, n, 5), places(rng, 33, n), (33, 5), 0)
         yield Call(normal(rng, 3, n), places(rng, 33, n), (3, 33), 1)
 
 
 @calls("index_add", "index_copy")
-def index_add(rng: Generator, name: str) -> Iterator[Call]:
+def _index_add(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 33, 400):
         index = places(rng, 33, n) if name == "index_add" else rng.permutation(500)[:n]
         size = 33 if name == "index_add" else 500
@@ -201,35 +201,35 @@ def index_add(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("index_fill")
-def index_fill(rng: Generator, name: str) -> Iterator[Call]:
+def _index_fill(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 65):
         yield Call(normal(rng, 70, 5), 0, places(rng, 70, n), 1)
         yield Call(normal(rng, 3, 70), 1, places(rng, 70, n), np.asarray(2.0))
 
 
 @calls("embedding")
-def embedding(rng: Generator, name: str) -> Iterator[Call]:
+def _embedding(rng: Generator, name: str) -> Iterator[Call]:
     for shape in ((0,), (1,), (65,), (33, 70)):
         yield Call(places(rng, 100, *shape), normal(rng, 100, 17))
     yield Call(places(rng, 9, 5), normal(rng, 9, 64), padding_idx=2)
 
 
 @calls("gather")
-def gather(rng: Generator, name: str) -> Iterator[Call]:
+def _gather(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         if shape[dim]:
             yield Call(normal(rng, *shape), dim, places(rng, shape[dim], *shape))
 
 
 @calls("scatter_embed")
-def scatter_embed(rng: Generator, name: str) -> Iterator[Call]:
+def _scatter_embed(rng: Generator, name: str) -> Iterator[Call]:
     for n in (1, 65, 700):
         yield Call(normal(rng, 3, n), places(rng, 40, 3, n), (3, 40), 1)
         yield Call(normal(rng, n, 3), places(rng, 40, n, 3), (40, 3), 0)
 
 
 @calls("scatter", "scatter_add")
-def scatter(rng: Generator, name: str) -> Iterator[Call]:
+def _scatter(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         if shape[dim]:
             index = np.argsort(rng.uniform(size=shape), axis=dim)
@@ -241,7 +241,7 @@ def scatter(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("index")
-def index(rng: Generator, name: str) -> Iterator[Call]:
+def _index(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 65, 700):
         yield Call(normal(rng, 40, 7), [places(rng, 80, n) - 40], 1)
         yield Call(normal(rng, 40, 7), [places(rng, 40, n), places(rng, 7, n)], 3)
@@ -250,14 +250,14 @@ def index(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("put_embed")
-def put_embed(rng: Generator, name: str) -> Iterator[Call]:
+def _put_embed(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 65, 700):
         yield Call(normal(rng, n, 7), [places(rng, 40, n)], (40, 7), 1)
         yield Call(normal(rng, n), [places(rng, 40, n), places(rng, 7, n)], (40, 7), 3)
 
 
 @calls("index_put")
-def index_put(rng: Generator, name: str) -> Iterator[Call]:
+def _index_put(rng: Generator, name: str) -> Iterator[Call]:
     for n in (0, 1, 33):
         yield Call(normal(rng, 40, 7), normal(rng, n, 7), [rng.permutation(40)[:n]], 1)
         yield Call(normal(rng, 40, 7), normal(rng, 7), [places(rng, 40, n)], 1, True)
@@ -265,21 +265,21 @@ def index_put(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("nonzero_sized")
-def nonzero_sized(rng: Generator, name: str) -> Iterator[Call]:
+def _nonzero_sized(rng: Generator, name: str) -> Iterator[Call]:
     for shape in ((0,), (1,), (64,), (65, 3), (2049,), (7, 5, 9)):
         x = np.where(normal(rng, *shape) > 0, 1.0, 0.0)
         yield Call(x, int(np.count_nonzero(x))).but(layouts=False)
 
 
 @calls("tril", "triu")
-def triangle(rng: Generator, name: str) -> Iterator[Call]:
+def _triangle(rng: Generator, name: str) -> Iterator[Call]:
     for shape in ((1, 1), (0, 3), (65, 64), (3, 33, 70), (257, 9)):
         for diagonal in (0, 2, -3):
             yield Call(normal(rng, *shape), diagonal)
 
 
 @calls("cat")
-def cat(rng: Generator, name: str) -> Iterator[Call]:
+def _cat(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         yield Call([normal(rng, n, 3), normal(rng, 65, 3)])
         yield Call([normal(rng, 5, n), normal(rng, 5, 1), normal(rng, 5, 9)], 1)
@@ -287,7 +287,7 @@ def cat(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("pad_constant")
-def pad_constant(rng: Generator, name: str) -> Iterator[Call]:
+def _pad_constant(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         yield Call(normal(rng, 5, n), (1, 2))
         yield Call(normal(rng, n, 5), (2, 0, 1, 3), 1.5)
@@ -298,6 +298,7 @@ def pad_constant(rng: Generator, name: str) -> Iterator[Call]:
 
 
 def fill(rng: Generator, *numbers: Any) -> Iterator[Call]:
+    """Calls that write one value."""
     for k, n in enumerate(SIZES):
         yield Call(np.zeros(n), *numbers, (1 << 40) + 17 + k, 3 + k)
     yield Call(np.zeros((7, 5, 9)), *numbers, -5, 1 << 40)
@@ -314,13 +315,13 @@ RANDOM = {
 
 
 @calls(*RANDOM)
-def random(rng: Generator, name: str) -> Iterator[Call]:
+def _random(rng: Generator, name: str) -> Iterator[Call]:
     for numbers in RANDOM[name]:
         yield from fill(rng, *numbers)
 
 
 @calls("dropout_apply")
-def dropout(rng: Generator, name: str) -> Iterator[Call]:
+def _dropout(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         for p in (0.3, 0.0, 1.0):
             yield Call(normal(rng, n), p, 7, 2)
@@ -346,7 +347,7 @@ LARGE = (
 
 
 @calls("matmul")
-def matmul(rng: Generator, name: str) -> Iterator[Call]:
+def _matmul(rng: Generator, name: str) -> Iterator[Call]:
     for a, b in PRODUCTS:
         yield Call(normal(rng, *a), normal(rng, *b))
     for a, b in LARGE:
@@ -359,7 +360,7 @@ LINEAR = (
 
 
 @calls("linear")
-def linear(rng: Generator, name: str) -> Iterator[Call]:
+def _linear(rng: Generator, name: str) -> Iterator[Call]:
     for x, w in LINEAR:
         yield Call(normal(rng, *x), normal(rng, *w))
         yield Call(normal(rng, *x), normal(rng, *w), normal(rng, w[0]))
@@ -391,7 +392,7 @@ def spatial(x: Sequence[int], w: Sequence[int], steps: dict[str, Any]) -> tuple[
 
 
 @calls("convolution", "conv1d", "conv2d", "conv3d")
-def convolution(rng: Generator, name: str) -> Iterator[Call]:
+def _convolution(rng: Generator, name: str) -> Iterator[Call]:
     for x, w, steps in CONVOLUTIONS:
         if name == "convolution" or int(name[4]) == len(x) - 2:
             yield Call(normal(rng, *x), normal(rng, *w), **steps)
@@ -399,7 +400,7 @@ def convolution(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("conv_grad_input", "conv_grad_weight")
-def convolution_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _convolution_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for x, w, steps in CONVOLUTIONS:
         u = normal(rng, x[0], w[0], *spatial(x, w, steps))
         other, size = (w, x[2:]) if name == "conv_grad_input" else (x, w[2:])
@@ -431,7 +432,7 @@ def pooled(shape: Sequence[int], window: dict[str, Any]) -> tuple[int, ...]:
 
 
 @calls("max_pool", "avg_pool")
-def pool(rng: Generator, name: str) -> Iterator[Call]:
+def _pool(rng: Generator, name: str) -> Iterator[Call]:
     for shape, window in POOLS:
         yield Call(tied(rng, *shape), **window, nd=len(shape) - 2)
         if name == "avg_pool":
@@ -444,7 +445,7 @@ def pool(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("avg_pool_grad")
-def pool_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _pool_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for shape, window in POOLS:
         for include in (True, False):
             u = normal(rng, *shape[:2], *pooled(shape, window))
@@ -461,19 +462,19 @@ ADAPTIVE: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 
 
 @calls("adaptive_avg_pool", "adaptive_max_pool")
-def adaptive(rng: Generator, name: str) -> Iterator[Call]:
+def _adaptive(rng: Generator, name: str) -> Iterator[Call]:
     for shape, size in ADAPTIVE:
         yield Call(normal(rng, *shape), size, nd=len(size))
 
 
 @calls("adaptive_avg_pool_grad")
-def adaptive_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _adaptive_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for shape, size in ADAPTIVE:
         yield Call(normal(rng, *shape[:2], *size), shape[2:], nd=len(size))
 
 
 @calls("pool_scatter", "pool_gather")
-def pool_places(rng: Generator, name: str) -> Iterator[Call]:
+def _pool_places(rng: Generator, name: str) -> Iterator[Call]:
     for n in (1, 64, 65, 257):
         index = places(rng, 70, 2, 3, n)
         if name == "pool_scatter":

@@ -19,7 +19,7 @@ INF = np.inf
 
 
 @calls("softmax", "log_softmax")
-def softmax(rng: Generator, name: str) -> Iterator[Call]:
+def _softmax(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         yield Call(normal(rng, *shape), dim)
     x = np.array([[-INF, 0.0, 1.0], [900.0, 900.0, -900.0], [-INF, -INF, 5.0], [np.nan, 0.0, 1.0]])
@@ -27,7 +27,7 @@ def softmax(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("softmax_grad", "log_softmax_grad")
-def softmax_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _softmax_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for shape, dim in each_way(rng):
         y = positive(rng, *shape) / 9
         yield Call(normal(rng, *shape), np.log(y) if name == "log_softmax_grad" else y, dim)
@@ -52,7 +52,7 @@ def rows_of(shape: tuple[int, ...], last: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @calls("native_layer_norm")
-def layer_norm(rng: Generator, name: str) -> Iterator[Call]:
+def _layer_norm(rng: Generator, name: str) -> Iterator[Call]:
     for k, (shape, last) in enumerate(LAYERS):
         parts = [normal(rng, *last), normal(rng, *last)][: k % 3]
         yield Call(normal(rng, *shape), last, *parts)
@@ -60,7 +60,7 @@ def layer_norm(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("native_rms_norm")
-def rms_norm(rng: Generator, name: str) -> Iterator[Call]:
+def _rms_norm(rng: Generator, name: str) -> Iterator[Call]:
     for k, (shape, last) in enumerate(LAYERS):
         parts = [normal(rng, *last)][: k % 2]
         yield Call(normal(rng, *shape), *parts, normalized_shape=last)
@@ -68,7 +68,7 @@ def rms_norm(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("layer_norm_grad", "rms_norm_grad")
-def norm_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _norm_gradient(rng: Generator, name: str) -> Iterator[Call]:
     layer = name == "layer_norm_grad"
     for k, (shape, last) in enumerate(LAYERS):
         rows = rows_of(shape, last)
@@ -93,14 +93,14 @@ BATCHES: tuple[tuple[int, ...], ...] = (
 
 
 @calls("native_batch_norm")
-def batch_norm(rng: Generator, name: str) -> Iterator[Call]:
+def _batch_norm(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(BATCHES):
         parts = [normal(rng, shape[1]), normal(rng, shape[1])] if k % 2 else [None, None]
         yield Call(normal(rng, *shape), *parts, 1e-5)
 
 
 @calls("batch_norm_apply")
-def batch_norm_apply(rng: Generator, name: str) -> Iterator[Call]:
+def _batch_norm_apply(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(BATCHES):
         c = shape[1]
         parts = [normal(rng, c), normal(rng, c)] if k % 2 else [None, None]
@@ -108,7 +108,7 @@ def batch_norm_apply(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("batch_norm_grad")
-def batch_norm_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _batch_norm_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(BATCHES):
         c = shape[1]
         weight = normal(rng, c) if k % 2 else None
@@ -140,7 +140,7 @@ def target_of(rng: Generator, shape: tuple[int, ...], ignored: bool = False) -> 
 
 
 @calls("nll_loss_forward", "cross_entropy_forward")
-def labelled(rng: Generator, name: str) -> Iterator[Call]:
+def _labelled(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(LABELLED):
         for reduction in ("mean", "sum", "none"):
             weight = positive(rng, shape[1]) if k % 2 else None
@@ -151,7 +151,7 @@ def labelled(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("nll_loss_grad")
-def nll_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _nll_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(LABELLED):
         target = target_of(rng, shape, k % 3 == 1)
         weight = positive(rng, shape[1]) if k % 2 else None
@@ -161,7 +161,7 @@ def nll_gradient(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("cross_entropy_grad")
-def cross_entropy_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _cross_entropy_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for k, shape in enumerate(LABELLED):
         target = target_of(rng, shape, k % 3 == 1)
         weight = positive(rng, shape[1]) if k % 2 else None
@@ -172,7 +172,7 @@ def cross_entropy_gradient(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("check_not_nan", "check_unit_interval")
-def checks(rng: Generator, name: str) -> Iterator[Call]:
+def _checks(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         yield Call(rng.uniform(0, 1, n))
 
@@ -199,7 +199,7 @@ def mask_of(rng: Generator, t: int, s: int) -> NDArray[Any]:
 
 
 @calls("sdpa_forward")
-def attention(rng: Generator, name: str) -> Iterator[Call]:
+def _attention(rng: Generator, name: str) -> Iterator[Call]:
     for sizes in HEADS:
         t, s = sizes[2], sizes[3]
         yield Call(*attended(rng, sizes))
@@ -211,7 +211,7 @@ def attention(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("sdpa_grad")
-def attention_gradient(rng: Generator, name: str) -> Iterator[Call]:
+def _attention_gradient(rng: Generator, name: str) -> Iterator[Call]:
     for sizes in HEADS:
         batch, heads, t, s, _, e = sizes
         out = normal(rng, batch, heads, t, e)
@@ -224,7 +224,7 @@ def attention_gradient(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("sgd_step_")
-def sgd_step(rng: Generator, name: str) -> Iterator[Call]:
+def _sgd_step(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         yield Call(normal(rng, n), normal(rng, n), None, lr=0.1)
     for more in (
@@ -237,7 +237,7 @@ def sgd_step(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("adam_step_")
-def adam_step(rng: Generator, name: str) -> Iterator[Call]:
+def _adam_step(rng: Generator, name: str) -> Iterator[Call]:
     def state(*shape: int) -> list[NDArray[Any]]:
         return [*(normal(rng, *shape) for _ in range(3)), positive(rng, *shape)]
 
@@ -254,7 +254,7 @@ def adam_step(rng: Generator, name: str) -> Iterator[Call]:
 
 
 @calls("rmsprop_step_")
-def rmsprop_step(rng: Generator, name: str) -> Iterator[Call]:
+def _rmsprop_step(rng: Generator, name: str) -> Iterator[Call]:
     for n in SIZES:
         yield Call(normal(rng, n), normal(rng, n), positive(rng, n), None, None, lr=0.1)
     for more in (

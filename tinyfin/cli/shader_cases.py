@@ -101,6 +101,7 @@ def uploaded(bits: NDArray[Any], dtype: str, device: str) -> Any:
 
 
 def dense(bits: NDArray[Any], upload: Callable[[NDArray[Any]], Any]) -> Any:
+    """As it is."""
     return upload(bits)
 
 

@@ -24,6 +24,22 @@ def rename(error, name, names):
             error.args = (f"{name}: {rest}", *error.args[1:])
 
 
+class IndexOutOfRange(IndexError, RuntimeError):
+    """An index that a kernel met: IndexError as Python has it, RuntimeError as PyTorch has it for gather."""
+
+
+class OutOfDomain(ValueError, RuntimeError):
+    """A value that a kernel refuses: ValueError as Python has it, RuntimeError as PyTorch has it."""
+
+
+DOMAINS = ("all elements between 0 and 1", "no NaN")
+
+
+def out_of_domain(op, argument, value, domain):
+    """The error for an element outside a domain, by the domain's number."""
+    return OutOfDomain(f"{op}: {argument} has an element {value}, expected {DOMAINS[domain]}")
+
+
 FAILED = {}
 """(device slot, number) -> what the last failing call there raised; backends enter it."""
 

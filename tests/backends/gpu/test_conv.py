@@ -10,7 +10,7 @@ from backends.gpu.alike import gpu
 import tinyfin as tf
 from tinyfin.ops import table
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("gpu", "exact")
 CONV, INPUT, WEIGHT = (
     table.OPS[name] for name in ("convolution", "conv_grad_input", "conv_grad_weight")
 )

@@ -10,7 +10,7 @@ import tinyfin as tf
 from tinyfin.backends.gpu.matmul import only_tiles
 from tinyfin.nn import functional as F
 
-pytestmark = pytest.mark.usefixtures("gpu")
+pytestmark = pytest.mark.usefixtures("gpu", "exact")
 SMALL, SQUARE, WIDE, TALL, LARGE, LARGEST = range(6)
 """Kinds of tiles: 16 x 16, 64 x 64, 64 x 128, 128 x 64, 128 x 128, 128 x 256."""
 
@@ -156,3 +156,14 @@ def test_only_tiles_refuses():
         only_tiles(6)
     with pytest.raises(ValueError, match="only_tiles"):
         only_tiles(0, 3)
+
+
+def test_bias_where_a_slab_begins(gpu):
+    """The first bytes of a slab are as good a place as any."""
+    tf.empty_cache(gpu)
+    x, w, bias = tf.ones(2, 3), tf.ones(4, 3), tf.arange(4.0) + 1
+    kept = []
+    for _ in range(3):
+        kept += [bias.to(gpu), x.to(gpu), w.to(gpu)]
+        got = tf.nn.functional.linear(kept[-2], kept[-1], kept[-3])
+        assert got.tolist() == [[4.0, 5.0, 6.0, 7.0]] * 2

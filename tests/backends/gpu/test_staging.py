@@ -2,9 +2,10 @@
 
 import random
 
+import numpy as np
 import pytest
 
-from tinyfin.backends.gpu.staging import Ring
+from tinyfin.backends.gpu.staging import Ring, copy_in, copy_out
 
 
 def test_places_do_not_overlap_before_their_value_is_reached():
@@ -38,3 +39,13 @@ def test_waits_for_no_more_than_it_needs():
 def test_too_much():
     with pytest.raises(ValueError, match="5000 bytes do not fit into a ring of 4096"):
         Ring(4096, print, int).place(5000)
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 1 << 20, (5 << 20) + 3])
+def test_copies_by_several_threads(nbytes):
+    source = np.random.default_rng(1).integers(0, 256, nbytes, np.uint8)
+    there, back = np.zeros(nbytes + 1, np.uint8), np.zeros(nbytes, np.uint8)
+    copy_in(there.ctypes.data, memoryview(source))
+    assert there[-1] == 0
+    copy_out(memoryview(back), there.ctypes.data)
+    assert np.array_equal(back, source)

@@ -129,6 +129,18 @@ class GPUBackend(Backend):
         """Bytes out of a block, when all work on it is done."""
         self.device_of(block).read(block, offset, out)
 
+    def memory_stats(self, index: int) -> dict[str, int | None]:
+        """Counters of a device's pool."""
+        return self.opened_device(index).pool.stats()
+
+    def empty_cache(self, index: int) -> None:
+        """Gives slabs that no tensor uses back to the driver."""
+        self.opened_device(index).pool.release()
+
+    def set_memory_limit(self, limit: int | None, index: int) -> None:
+        """Sets the most bytes that living tensors may hold; None removes the limit."""
+        self.opened_device(index).pool.limit = limit
+
     def synchronize(self, index: int) -> None:
         """Waits until the device has done all that was asked of it."""
         if index in self.opened_devices:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tinyfin.backends.gpu.slabs import to_device, to_host
+from tinyfin.core.errors import IndexOutOfRange, out_of_domain
+from tinyfin.ops.row import CHECKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ class Faults:
         if code:
             self.put(bytes(16))
             name = OPERATIONS[code] if code < len(OPERATIONS) else "a kernel"
-            error: Exception = IndexError(f"{name}: index {value} is out of range for size {size}")
+            error: Exception = IndexOutOfRange(
+                f"{name}: index {value} is out of range for size {size}"
+            )
             if name in DOMAINS:
                 error = outside(name, value, size)
             raise type(error)(
@@ -71,8 +75,5 @@ def outside(name: str, value: int, argument: int) -> Exception:
     """The CPU's error for a value that must not be, of which a kernel gives the bits as float32."""
     import struct
 
-    from tinyfin.conversion import kernel_error
-
     (number,) = struct.unpack("<f", struct.pack("<q", value)[:4])
-    (bits,) = struct.unpack("<q", struct.pack("<d", number))
-    return kernel_error(name, 4, [argument, bits, DOMAINS.index(name)], "", ())
+    return out_of_domain(name, CHECKED[argument], number, DOMAINS.index(name))

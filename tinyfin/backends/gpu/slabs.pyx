@@ -125,9 +125,10 @@ cdef class Pool:
         return len(empty)
 
     def stats(self):
-        """Counters in bytes (live, peak, held from the driver), and of blocks (requests, reused)."""
-        return {"live": self.live, "peak": self.peak, "held": sum([(<Slab>s).nbytes for s in self.slabs]),
-                "requests": self.requests, "reused": self.reused, "limit": self.limit}
+        """Counters in bytes (live, cached, peak, limit), and of blocks (requests, reused)."""
+        held = sum([(<Slab>s).nbytes for s in self.slabs])
+        return {"live": self.live, "cached": held - self.live, "peak": self.peak, "requests": self.requests,
+                "reused": self.reused, "limit": self.limit}
 
 
 @cython.binding(False)

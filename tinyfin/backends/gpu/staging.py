@@ -4,11 +4,46 @@ from __future__ import annotations
 
 from collections import deque
 
+from tinyfin.backends.cpu.threads import get_num_threads
+from tinyfin.backends.gpu.slabs import to_device, to_host
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
 
 ALIGN = 256
+SLICE = 1 << 20
+"""Bytes from which another thread is worth waking."""
+MOST = 4
+"""Threads that copy together: more do not make memory faster."""
+TEAM: list[ThreadPoolExecutor] = []
+
+
+def copy_in(address: int, data: memoryview) -> None:
+    """Bytes into mapped memory, by several threads where there are many of them."""
+    together(lambda part, at: to_device(at, part), data, address)
+
+
+def copy_out(out: memoryview, address: int) -> None:
+    """Bytes out of mapped memory, by several threads where there are many of them."""
+    together(to_host, out, address)
+
+
+def together(copy: Callable[[memoryview, int], None], host: memoryview, address: int) -> None:
+    """Copies slices at the same time; the copies leave the GIL to others."""
+    n = min(len(host) // SLICE, MOST, get_num_threads())
+    if n < 2:
+        copy(host, address)
+        return
+    if not TEAM:
+        from concurrent.futures import ThreadPoolExecutor
+
+        TEAM.append(ThreadPoolExecutor(MOST, "tinyfin copies"))
+    size = -(-len(host) // n)
+    starts = range(0, len(host), size)
+    for done in [TEAM[0].submit(copy, host[i : i + size], address + i) for i in starts]:
+        done.result()
 
 
 class Ring:

@@ -113,7 +113,7 @@ static int32_t context_launch(tf_gl_context *g, uint64_t handle, const tf_launch
       at[2 * k] = at[2 * k + 1] = 0;
     } else if (l->range[k].low != l->range[k].high) {
       context_bind(g, k, (uint32_t)(l->range[k].low >> TF_ADDRESS_SHIFT));
-      at[2 * k + 1] = 0;
+      at[2 * k + 1] = 1; /* not 0: bodies take an address of zeros for an absent operand */
     }
   }
   if (hazards_enter_launch(&g->hazards, l)) g->fn.MemoryBarrier(STORAGE_BARRIER);

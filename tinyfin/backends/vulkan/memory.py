@@ -5,8 +5,8 @@ from __future__ import annotations
 from tinyfin import config
 from tinyfin.backends.gpu import backend
 from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
-from tinyfin.backends.gpu.slabs import Pool, to_device, to_host
-from tinyfin.backends.gpu.staging import Ring
+from tinyfin.backends.gpu.slabs import Pool
+from tinyfin.backends.gpu.staging import Ring, copy_in, copy_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,20 +83,20 @@ class Device(backend.Device):
     def write(self, block: Block, offset: int, data: memoryview) -> None:
         """Bytes of the host into a block; returns before the device has them, the host's may change then."""
         if block.host and self.stream.idle():
-            to_device(block.host + offset, data)
+            copy_in(block.host + offset, data)
             return
         stage = self.staging()
         for start in range(0, len(data), PART):
             part = data[start : start + PART]
             place = self.ring.place(len(part))
-            to_device(stage.host + place, part)
+            copy_in(stage.host + place, part)
             self.stream.copy(stage, place, block.slab, block.offset + offset + start, len(part))
 
     def read(self, block: Block, offset: int, out: memoryview) -> None:
         """Bytes of a block to the host, when all work on it is done."""
         if block.host:
             self.synchronize()
-            to_host(out, block.host + offset)
+            copy_out(out, block.host + offset)
             return
         stage, stream = self.staging(), self.stream
         waiting: list[tuple[int, int, int]] = []
@@ -111,5 +111,5 @@ class Device(backend.Device):
                 first, place, value = waiting.pop(0)
                 stream.wait(value)
                 part = out[first : first + PART]
-                to_host(part, stage.host + place)
+                copy_out(part, stage.host + place)
         self.faults.check(self.name)
