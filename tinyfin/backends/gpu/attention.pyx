@@ -4,7 +4,7 @@ q is (..., heads, queries, width), k and v (..., heads of keys, keys, width); an
 is that of backends/cpu/attention_loops.h.
 """
 from libc.math cimport sqrt
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.backends.gpu.table cimport *

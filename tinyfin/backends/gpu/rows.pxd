@@ -137,7 +137,6 @@ cdef inline bint trailing_rows(Rows *r, int nops, const tf_view *const *views, i
     cdef Axes rows, along
     cdef int k, d, ndim = views[0].ndim
     cdef int64_t s[4]
-    cdef int64_t n = 1
     s[3] = 0
     no_axes(&rows, nops)
     no_axes(&along, nops)
