@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path
@@ -167,38 +166,10 @@ def invalid(tool: str, code: bytes) -> list[str]:
     return [f"spirv-val: {said.splitlines()[0] if said else 'refused'}"] if done.returncode else []
 
 
-@contextmanager
-def guarded(limits: dict[str, Any]) -> Iterator[None]:
-    """Meanwhile every Vulkan pipeline is looked at before it is made: some drivers make one that asks for more
-    shared memory than there is, and are lost when it runs."""
-    from tinyfin.backends.vulkan.pipelines import Pipelines
-
-    make = Pipelines.make
-
-    def checked(self: Any, shader: int, constants: tuple[int, ...]) -> int:
-        wrong = reflect.overdrawn(specialised(shader, self.soft, constants), limits)
-        if wrong:
-            name = modules.shaders()[shader]["name"]
-            raise RuntimeError(f"{name} with constants {constants}: {'; '.join(wrong)}")
-        return make(self, shader, constants)
-
-    Pipelines.make = checked
-    try:
-        yield
-    finally:
-        Pipelines.make = make
-
-
 @lru_cache(maxsize=64)
 def read(shader: int, soft: bool) -> reflect.Module:
     """A module of a number."""
     return reflect.Module(modules.spirv(shader, soft))
-
-
-def specialised(shader: int, soft: bool, constants: tuple[int, ...]) -> reflect.Module:
-    """A module with its constants, of which only the bytes of shared memory depend."""
-    module = read(shader, soft)
-    return reflect.Module(modules.spirv(shader, soft), constants) if module.shares else module
 
 
 # ---- building

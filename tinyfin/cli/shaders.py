@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from contextlib import nullcontext
 
 import tinyfin
 from tinyfin.cli.progress import Progress
@@ -276,19 +275,14 @@ class Validation:
             return complain(f"no row or module is named {' or '.join(self.args.kernel)}")
         self.say("device", f"{self.device} {self.about()}")
         self.say("modules", f"{len(modules.shaders())} of {modules.FILE}")
-        with (
-            shader_modules.guarded(self.limits())
-            if self.args.backend == "vulkan"
-            else nullcontext()
-        ):
-            keeps = self.driver()
-            if numbers:
-                self.modules("modules", numbers)
-            before = dict(modules.ASKED)
-            found = self.compare(rows, keeps)
-            more = [i for i in modules.ASKED if i not in before and i not in numbers]
-            if more:
-                self.modules("modules that these rows took", more)
+        keeps = self.driver()
+        if numbers:
+            self.modules("modules", numbers)
+        before = dict(modules.ASKED)
+        found = self.compare(rows, keeps)
+        more = [i for i in modules.ASKED if i not in before and i not in numbers]
+        if more:
+            self.modules("modules that these rows took", more)
         return self.verdict(found)
 
     def limits(self) -> dict[str, Any]:

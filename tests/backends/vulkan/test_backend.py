@@ -121,3 +121,18 @@ def test_memory_is_reused():
     for _ in range(500):
         x = x + 1
     assert device.pool.stats()["live"] == live and x.cpu()[0].item() == 501.0
+
+
+@needs_device
+def test_shared_memory_is_counted_before_a_pipeline_is_made(monkeypatch):
+    """Some drivers make such a pipeline, and are lost when it runs."""
+    device = VULKAN.opened_device(0)
+    device.use(device.pipelines.soft)  # nothing is made yet
+    monkeypatch.setattr(device.opened.physical, "shared_bytes", 100)
+    x = tf.rand(3, 5)
+    with pytest.raises(
+        RuntimeError, match=r"softmax: softmax_f32 needs \d+ bytes of shared memory, .* has 100"
+    ):
+        tf.softmax(x.to("vulkan"), 1)
+    monkeypatch.undo()
+    assert tf.softmax(x.to("vulkan"), 1).cpu().tolist() == tf.softmax(x, 1).tolist()

@@ -16,8 +16,8 @@ MAGIC = 0x07230203
 (
     EXECUTION_MODE, CAPABILITY, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY,
     TYPE_STRUCT, TYPE_POINTER, CONSTANT, SPEC_CONSTANT, TRUE, FALSE, VARIABLE, DECORATE,
-    MEMBER_DECORATE, EXECUTION_MODE_ID, COMPOSITE, SPEC_COMPOSITE, SPEC_OPERATION,
-) = (16, 17, 20, 21, 22, 23, 24, 28, 30, 32, 43, 50, 41, 42, 59, 71, 72, 331, 44, 51, 52)  # fmt: skip
+    MEMBER_DECORATE, EXECUTION_MODE_ID, COMPOSITE, SPEC_COMPOSITE, SPEC_OPERATION, FUNCTION,
+) = (16, 17, 20, 21, 22, 23, 24, 28, 30, 32, 43, 50, 41, 42, 59, 71, 72, 331, 44, 51, 52, 54)  # fmt: skip
 """Instructions that are read."""
 LOCAL_SIZE, LOCAL_SIZE_ID = 17, 38
 WORKGROUP, PUSH_CONSTANT = 4, 9
@@ -134,9 +134,9 @@ class Module:
         self.push_bytes = self.total(PUSH_CONSTANT)
 
     def instructions(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(operation, its operands) in order."""
+        """(operation, its operands) in order, as far as the first function: the rest declares nothing."""
         at = 5
-        while at < len(self.words):
+        while at < len(self.words) and self.words[at] & 0xFFFF != FUNCTION:
             length = self.words[at] >> 16
             if not length or at + length > len(self.words):
                 raise ValueError(f"instruction at word {at} has {length} words")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfin.backends.gpu import modules
+from tinyfin.backends.gpu import modules, reflect
 from tinyfin.backends.gpu.text import PUSH_BYTES
 from tinyfin.backends.vulkan.device import api, number
 
@@ -29,6 +29,7 @@ class Pipelines:
         self.device, self.limits, self.soft = opened.handle, opened.physical, soft
         self.cache = cache
         self.modules: dict[int, Any] = {}
+        self.codes: dict[int, bytes] = {}
         push = vk.VkPushConstantRange(stageFlags=COMPUTE_STAGE, offset=0, size=PUSH_BYTES)
         plan = vk.VkPipelineLayoutCreateInfo(pPushConstantRanges=[push])
         self.plan = vk.vkCreatePipelineLayout(self.device, plan, None)
@@ -39,7 +40,16 @@ class Pipelines:
         vk = api()
         ffi = vk.ffi
 
-        constants = constants[: len(modules.shaders()[shader]["constants"])]
+        about = modules.shaders()[shader]
+        constants = constants[: len(about["constants"])]
+        shared = reflect.Module(self.code(shader), constants).shared_bytes
+        if (
+            shared > self.limits.shared_bytes
+        ):  # some drivers make it all the same, and are lost when it runs
+            raise RuntimeError(
+                f"{about['name']} needs {shared} bytes of shared memory, {self.limits.name} has "
+                f"{self.limits.shared_bytes}"
+            )
         values = ffi.new("uint32_t[]", list(constants))
         entries = [
             vk.VkSpecializationMapEntry(constantID=i, offset=4 * i, size=4)
@@ -60,12 +70,18 @@ class Pipelines:
         made = vk.vkCreateComputePipelines(self.device, self.cache.handle, 1, [info], None)
         return number(made[0])
 
+    def code(self, shader: int) -> bytes:
+        """The SPIR-V of a number."""
+        if shader not in self.codes:
+            self.codes[shader] = modules.spirv(shader, self.soft)
+        return self.codes[shader]
+
     def module(self, shader: int) -> Any:
         """The module of a number."""
         vk = api()
 
         if shader not in self.modules:
-            code = modules.spirv(shader, self.soft)
+            code = self.code(shader)
             info = vk.VkShaderModuleCreateInfo(codeSize=len(code), pCode=code)
             self.modules[shader] = vk.vkCreateShaderModule(self.device, info, None)
         return self.modules[shader]
