@@ -1,5 +1,6 @@
 """Writes docs/ops.md from the rows: gen_docs.py [--check]."""
 
+import re
 import sys
 
 import rows
@@ -11,6 +12,8 @@ Generated from the rows by `tools/gen_docs.py`; `tinyfin.backend_support()` show
 
 *Gradient*: `any` order, by rules of their own or by the formula; `none` where the result is not differentiable.
 *Dtypes*: b bool, i integers, f float32 and float64, h float16 and bfloat16.
+*GPU*: `shader` has kernels of its own on `vulkan` and `opengl`, `formula` is made of other operations, `view` moves nothing.
+float64 runs on the CPU.
 *Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method `name_` as well; others are used by
 `tinyfin.nn.functional`.
 """
@@ -38,8 +41,25 @@ def differentiable(row):
     return "none" if row.nondiff or all(r is None for r in rules) else "any"
 
 
+def gpu_families():
+    """Families that have kernels on GPUs, read from the sources."""
+    found = set()
+    for path in (rows.ROOT / "tinyfin/backends/gpu").glob("*.pyx"):
+        _, _, table = path.read_text().partition("\nKERNELS = {")
+        found.update(re.findall(r'"(\w+)":', table))
+    return found
+
+
+def on_gpu(row, families):
+    """What runs a row on a GPU."""
+    if row.family in families:
+        return "shader"
+    return "view" if row.view else "formula" if row.formula else ""
+
+
 def text():
     """The whole page."""
+    families = gpu_families()
     lines = [HEAD]
     module = None
     for row in rows.table().values():
@@ -48,8 +68,8 @@ def text():
             module = home
             lines += [
                 f"\n## {module.capitalize()}\n",
-                "| operation | gradient | dtypes | where | |",
-                "|---|---|---|---|---|",
+                "| operation | gradient | dtypes | GPU | where | |",
+                "|---|---|---|---|---|---|",
             ]
         where = (
             ("f" if row.function else "")
@@ -58,9 +78,8 @@ def text():
         )
         doc = row.doc.replace("|", "\\|")
         lines.append(
-            f"| `{signature(row)}` | {differentiable(row)} | {row.dtypes} | {where} | {doc} |".replace(
-                "|  |", "| |"
-            )
+            f"| `{signature(row)}` | {differentiable(row)} | {row.dtypes} | {on_gpu(row, families)} | "
+            f"{where} | {doc} |".replace("|  |", "| |").replace("|  |", "| |")
         )
     return "\n".join(lines) + "\n"
 
