@@ -19,7 +19,10 @@ uvec2 word64_@NAME(int i) {
   if (TF_BEHIND_@NAME) return B64(tf_far(tf_p.at[@K], i, 3)).v[0];
   return B64(tf_p.at[@K]).v[i];
 }
-uvec4 quad_@NAME(int i) { return B128(tf_p.at[@K]).v[i]; }
+uvec4 quad_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return B128(tf_far(tf_p.at[@K], i, 4)).v[0];
+  return B128(tf_p.at[@K]).v[i];
+}
 void set_word8_@NAME(int i, uint v) {
   if (TF_BEHIND_@NAME) B8(tf_far(tf_p.at[@K], i, 0)).v[0] = uint8_t(v);
   else B8(tf_p.at[@K]).v[i] = uint8_t(v);
@@ -36,7 +39,10 @@ void set_word64_@NAME(int i, uvec2 v) {
   if (TF_BEHIND_@NAME) B64(tf_far(tf_p.at[@K], i, 3)).v[0] = v;
   else B64(tf_p.at[@K]).v[i] = v;
 }
-void set_quad_@NAME(int i, uvec4 v) { B128(tf_p.at[@K]).v[i] = v; }
+void set_quad_@NAME(int i, uvec4 v) {
+  if (TF_BEHIND_@NAME) B128(tf_far(tf_p.at[@K], i, 4)).v[0] = v;
+  else B128(tf_p.at[@K]).v[i] = v;
+}
 uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(B32(tf_p.at[@K]).v[i], old, v); }
 #else
 /* In OpenGL the address is the number of bytes into the bound range, where it is not a value itself. */

@@ -24,7 +24,7 @@ uvec2 tf_far(uvec2 at, int i, int shift) {
 }
 #else
 #define UNROLL
-#if defined(VM_SOFTFMA) || defined(TF_DOUBLE)
+#ifdef VM_SOFTFMA
 #extension GL_ARB_gpu_shader_fp64 : require
 #endif
 #ifdef TF_LONG

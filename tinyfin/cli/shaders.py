@@ -367,11 +367,7 @@ class Validation:
         found = opengl_compiler(self.args.device)
         assert found is not None  # the device is open
         physical = self.backend.find()[0][self.args.device]
-        lacking = [
-            kind
-            for kind, there in (("long", physical.int64), ("double", physical.float64))
-            if not there
-        ]
+        lacking = [] if physical.int64 else ["long"]
         return compiled_by_driver(numbers, found[1], lacking, bar.advance)
 
     def compare(self, rows: Sequence[str], keeps: bool) -> list[Outcome]:

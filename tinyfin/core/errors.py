@@ -46,7 +46,9 @@ FAILED = {}
 
 def device_failed(op, slot, index):
     """The error of a call whose device failed."""
-    error = FAILED.get((slot, index))
+    error = FAILED.pop((slot, index), None)
+    if isinstance(error, BaseException) and not isinstance(error, Exception):
+        return error  # Ctrl-C while a kernel was being made
     kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
     return kind(f"{op}: {error}")
 

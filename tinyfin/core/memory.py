@@ -1,4 +1,7 @@
-"""How much memory this process may still take; loaded when a large block is asked for."""
+"""How much memory this process may still take.
+
+Imported with the core: an import that another thread has under way while a process forks stays locked in the child.
+"""
 
 import os
 

@@ -9,6 +9,8 @@ from libc.stdint cimport uint64_t
 
 from tinyfin.core.abi cimport *
 
+from tinyfin.core.memory import available
+
 cdef extern from *:
     """
     #include <stdlib.h>
@@ -150,7 +152,6 @@ def set_allocator(int backend, allocator):
 
 cdef size_t free_bytes() except? 0:
     """What the system and the limit still allow."""
-    from tinyfin.core.memory import available
     cdef size_t free = available()
     return min(free, tf_limit - min(tf_limit, tf_live))
 

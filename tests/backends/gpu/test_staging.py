@@ -15,12 +15,11 @@ def test_places_do_not_overlap_before_their_value_is_reached():
     def wait(value):
         reached[0] = max(reached[0], value)
 
-    coming = [0]
-    ring, living = Ring(4096, wait, lambda: coming[0]), []
+    ring, living = Ring(4096, wait), []
     for value in range(1, 2000):
-        coming[0] = value
         n = random.choice((1, 100, 256, 257, 1500, 4096))
         start = ring.place(n)
+        ring.until(value)
         living = [p for p in living if p[2] > reached[0]]
         assert 0 <= start and start + n <= 4096
         assert all(start + n <= a or b <= start for a, b, _ in living)
@@ -30,15 +29,17 @@ def test_places_do_not_overlap_before_their_value_is_reached():
 
 def test_waits_for_no_more_than_it_needs():
     waits = []
-    values = iter((1, 2, 3, 4, 5))
-    ring = Ring(1024, waits.append, lambda: next(values))
-    assert [ring.place(256) for _ in range(4)] == [0, 256, 512, 768] and waits == []
+    ring, places = Ring(1024, waits.append), []
+    for value in (1, 2, 3, 4):
+        places.append(ring.place(256))
+        ring.until(value)
+    assert places == [0, 256, 512, 768] and waits == []
     assert ring.place(300) == 0 and waits == [1, 2]
 
 
 def test_too_much():
     with pytest.raises(ValueError, match="5000 bytes do not fit into a ring of 4096"):
-        Ring(4096, print, int).place(5000)
+        Ring(4096, print).place(5000)
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 1 << 20, (5 << 20) + 3])

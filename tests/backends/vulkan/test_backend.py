@@ -99,8 +99,8 @@ def test_through_staging(monkeypatch):
     monkeypatch.setattr(module, "STAGING", 16384)
     monkeypatch.setattr(module, "PART", 4096)
     monkeypatch.setattr(device, "stage", None)
-    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach, device.upcoming))
-    real = device.opened.slab(1 << 20, device.kind, True)
+    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach))
+    real = device.opened.slab(1 << 20, device.wishes, True)
     hidden = Slab(real.buffer, real.address, 0, real.nbytes, real.owner)
     pool = module.Pool(lambda n: hidden, lambda s: None, "hidden", 1 << 20)
     block = pool.allocate(100_000)
@@ -136,3 +136,94 @@ def test_shared_memory_is_counted_before_a_pipeline_is_made(monkeypatch):
         tf.softmax(x.to("vulkan"), 1)
     monkeypatch.undo()
     assert tf.softmax(x.to("vulkan"), 1).cpu().tolist() == tf.softmax(x, 1).tolist()
+
+
+@needs_device
+def test_a_forked_child_is_told():
+    code = """
+import os, sys
+import tinyfin as tf
+x = tf.ones(3, device="vulkan")
+child = os.fork()
+if not child:
+    try:
+        (x + 1).cpu()
+    except RuntimeError as error:
+        os._exit(0 if "forked" in str(error) else 2)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print((x + 1).tolist())
+"""
+    assert run(code)[0] == ["[2.0, 2.0, 2.0]"]
+
+
+@needs_device
+def test_an_interrupted_kernel_is_not_forgotten(monkeypatch):
+    """Ctrl-C while a pipeline is made is Ctrl-C to the caller."""
+    device = VULKAN.opened_device(0)
+    x = tf.ones(5, device="vulkan")
+
+    def interrupted(shader, constants):
+        raise KeyboardInterrupt
+
+    device.stream.use(interrupted, device.pipelines.layout)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            x.exp()
+    finally:
+        device.stream.use(device.pipelines.make, device.pipelines.layout)
+    assert x.exp().cpu()[0].item() == tf.ones(1).exp().item()
+
+
+@needs_device
+def test_a_device_that_could_not_be_checked_is_opened_anew():
+    code = """
+import tinyfin as tf
+from tinyfin.backends.gpu import check
+whole = check.same_bits
+def interrupted(name):
+    raise KeyboardInterrupt
+check.same_bits = interrupted
+try:
+    tf.ones(3, device="vulkan")
+except KeyboardInterrupt:
+    check.same_bits = whole
+    print(tf.ones(3, device="vulkan").exp().cpu().tolist() == tf.ones(3).exp().tolist())
+"""
+    assert run(code)[0] == ["True"]
+
+
+@needs_device
+def test_many_threads_move_tensors(monkeypatch):
+    """Through the ring, while others submit and wait."""
+    import threading
+
+    from tinyfin.backends.gpu.slabs import Slab
+    from tinyfin.backends.vulkan import memory as module
+
+    device = VULKAN.opened_device(0)
+    monkeypatch.setattr(module, "STAGING", 16384)
+    monkeypatch.setattr(module, "PART", 4096)
+    monkeypatch.setattr(device, "stage", None)
+    monkeypatch.setattr(device, "ring", module.Ring(16384, device.reach))
+    real = device.opened.slab(1 << 20, device.wishes, True)
+    hidden = Slab(real.buffer, real.address, 0, real.nbytes, real.owner)
+    pool = module.Pool(lambda n: hidden, lambda s: None, "hidden", 1 << 20)
+    wrong = []
+
+    def move(seed):
+        data = np.random.default_rng(seed).integers(0, 256, 30_000, np.uint8).tobytes()
+        block = pool.allocate(30_000)
+        for _ in range(20):
+            out = bytearray(30_000)
+            device.write(block, 0, memoryview(data))
+            tf.ones(3, device="vulkan").sum().item()
+            device.read(block, 0, memoryview(out))
+            wrong.extend([seed] * (bytes(out) != data))
+
+    threads = [threading.Thread(target=move, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []

@@ -200,7 +200,7 @@ cdef int attention(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return rc
     try:
         memory = scratch(s.where, 4 * HEAD)
-    except Exception as error:
+    except BaseException as error:
         return failed(s.where, call, error)
     rc = put_aux(&s, memory, 4 * HEAD)
     if rc != TF_OK:
@@ -294,7 +294,7 @@ cdef int attention_grad(const tf_view *const *inputs, int n, tf_view *const *out
     nbytes = 4 * <uint64_t>(HEAD + 2 * s.heads * s.queries)
     try:
         memory = scratch(s.where, nbytes)
-    except Exception as error:
+    except BaseException as error:
         return failed(s.where, call, error)
     rc = put_aux(&s, memory, nbytes)
     if rc == TF_OK and s.heads * s.queries > 0:

@@ -79,7 +79,7 @@ class GPUBackend(Backend):
     def missing(self, index: int = 0) -> str | None:
         """Why there is no such device."""
         found, reason = self.find()
-        if found and index >= len(found):
+        if found and not 0 <= index < len(found):
             names = ", ".join(f"{self.device}:{i} {p.name}" for i, p in enumerate(found))
             return f"there is no device {index}; have {names}"
         return None if found else reason
@@ -111,11 +111,15 @@ class GPUBackend(Backend):
         self.streams()[index] = new.stream
         name = f"{self.device}:{index}"
         has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
-        set_device(SLOTS[self.device], index, *has)
-        new.use(False)
-        if not same_bits(name) and new.float64:
-            new.use(True)
-        new.stream.flush = flush_level(name, new.stream, new.name)
+        try:
+            set_device(SLOTS[self.device], index, *has)
+            new.use(False)
+            if not same_bits(name) and new.float64:
+                new.use(True)
+            new.stream.flush = flush_level(name, new.stream, new.name)
+        except BaseException:  # unchecked, it is not used: the next call opens it anew
+            del self.opened_devices[index], self.streams()[index]
+            raise
 
     def device_of(self, block: Block) -> Any:
         """The device whose pool a block is from."""

@@ -290,7 +290,7 @@ cdef int dense(tf_view *v, list keep, tf_call *call) noexcept:
         block = scratch(v, <uint64_t>(v.size * tf_itemsize[v.dtype]))
         keep.append(block)
         v.block, v.offset = <void *><uint64_t>block.block, 0
-    except Exception as error:
+    except BaseException as error:
         return failed(v, call, error)
     memset(&none, 0, sizeof(none))
     dense_strides(v)

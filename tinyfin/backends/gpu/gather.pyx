@@ -94,7 +94,7 @@ cdef int scatter(const tf_view *const *inputs, int n, tf_view *const *outputs, c
     call.detail[0] = outputs[0].dtype
     try:
         return scatter_all(inputs, outputs[0], what, <int>(at.i[9] if what == EMBED else at.i[0]), call)
-    except Exception as error:
+    except BaseException as error:
         return failed(outputs[0], call, error)
 
 

@@ -244,7 +244,7 @@ cdef int read_kernel(const tf_view *const *inputs, int n, tf_view *const *output
         return TF_OK
     try:
         return read_slices(&s, x, outputs[0], call)
-    except Exception as error:
+    except BaseException as error:
         return failed(x, call, error)
 
 
@@ -419,7 +419,7 @@ cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outpu
         return TF_OK
     try:
         return write_slices(&s, y, v, fresh, adding, at.f[0] if what == ADD else 1.0, inputs[0], call)
-    except Exception as error:
+    except BaseException as error:
         return failed(y, call, error)
 
 
@@ -467,7 +467,7 @@ cdef int nonzero(const tf_view *const *inputs, int n, tf_view *const *outputs, c
         return TF_OK
     try:
         return find_nonzero(inputs[0], outputs[0], at.i[0], call)
-    except Exception as error:
+    except BaseException as error:
         return failed(inputs[0], call, error)
 
 

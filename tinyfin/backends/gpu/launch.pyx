@@ -19,7 +19,7 @@ cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept:
     l.key.constants[1] = behind(l)
     try:
         LAUNCHERS[where.backend](where.index, l)
-    except Exception as error:
+    except BaseException as error:
         return failed(where, call, error)
     return TF_OK
 

@@ -198,7 +198,7 @@ cdef int floats(tf_view *v, const tf_view *where, int64_t n, list keep, tf_call 
         block = scratch(where, <uint64_t>(4 * max(n, 1)))
         keep.append(block)
         v.block = <void *><uint64_t>block.block
-    except Exception as error:
+    except BaseException as error:
         return failed(where, call, error)
     return TF_OK
 

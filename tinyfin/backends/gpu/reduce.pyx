@@ -73,7 +73,7 @@ cdef void plan(Reduced *r, int item, uint64_t address) noexcept nogil:
     cdef int k
     cdef int inner = r.axes - 1
     r.blocks, r.teams = max(<int64_t>1, (r.n + BLOCK - 1) // BLOCK), 1
-    if r.n <= JOINED:
+    if r.n <= JOINED or r.axes == 0:
         r.layout = FEW
         return
     if r.kept and r.shape[r.kept - 1] >= 8 and distance(r.strides[r.kept - 1]) < distance(r.strides[inner]):
@@ -148,7 +148,7 @@ cdef int run_levels(Reduced *r, const tf_view *x, uint32_t module, int item, pac
             try:
                 held.append(scratch(x, target.nbytes))
                 target.address = <uint64_t>held[-1].block
-            except Exception as error:
+            except BaseException as error:
                 return failed(x, call, error)
         begin(&l, module, call)
         words_of(&l, r)
@@ -223,7 +223,7 @@ cdef int two_passes(Reduced *r, Lanes *s, uint32_t module, tf_call *call) noexce
     try:
         means = scratch(s.x, <uint64_t>(item * r.outs))
         s.means = <uint64_t>means.block
-    except Exception as error:
+    except BaseException as error:
         return failed(s.x, call, error)
     s.first = True
     rc = run_levels(r, s.x, module, item, pack, s, call)

@@ -24,4 +24,5 @@ cdef class Pool:
     cdef public object limit
     cdef Block take(self, uint64_t nbytes)
     cdef Slab slab_with(self, uint64_t room)
+    cdef int forget(self, set slabs) except -1
     cdef void take_back(self, Block b) noexcept

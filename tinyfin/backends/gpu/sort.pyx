@@ -186,7 +186,7 @@ cdef int sort_lines(const tf_view *const *inputs, int n, tf_view *const *outputs
     call.detail[0] = inputs[0].dtype
     try:
         return sort_all(inputs, outputs, at, call)
-    except Exception as error:
+    except BaseException as error:
         return failed(inputs[0], call, error)
 
 

@@ -51,18 +51,15 @@ class Ring:
 
     Args:
         wait: function of a value of the device's timeline that returns when it is reached.
-        upcoming: function that gives the value at which the work recorded next is done.
     """
 
-    def __init__(
-        self, nbytes: int, wait: Callable[[int], None], upcoming: Callable[[], int]
-    ) -> None:
-        self.nbytes, self.wait, self.upcoming = nbytes, wait, upcoming
+    def __init__(self, nbytes: int, wait: Callable[[int], None]) -> None:
+        self.nbytes, self.wait = nbytes, wait
         self.head = 0
         self.busy: deque[tuple[int, int, int]] = deque()
 
     def place(self, nbytes: int) -> int:
-        """Where `nbytes` may be written that the work recorded next uses."""
+        """Where `nbytes` may be written; `until` tells then how long. Callers take turns."""
         room = -(-nbytes // ALIGN) * ALIGN
         if room > self.nbytes:
             raise ValueError(f"{nbytes} bytes do not fit into a ring of {self.nbytes}")
@@ -75,6 +72,11 @@ class Ring:
                 self.wait(self.busy.popleft()[2])
         while self.busy and self.busy[0][0] < end and start < self.busy[0][1]:
             self.wait(self.busy.popleft()[2])
-        self.busy.append((start, end, self.upcoming()))
+        self.busy.append((start, end, 0))
         self.head = end
         return start
+
+    def until(self, value: int) -> None:
+        """The device uses the last place until its timeline has come to a value."""
+        start, end, _ = self.busy.pop()
+        self.busy.append((start, end, value))

@@ -91,7 +91,7 @@ cdef int step(int rule, uint32_t flags, const float *f, const tf_view *const *in
         table_of(&t, inputs, n)
         try:
             memory = scratch(p, 4 * t.n)
-        except Exception as error:
+        except BaseException as error:
             return failed(p, call, error)
         rc = put_table(&t, TABLE_MODULE, <uint64_t>memory.block, p, call)
         if rc != TF_OK:

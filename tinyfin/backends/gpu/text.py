@@ -24,7 +24,6 @@ NUMBERS = {
     "float": ("f32", "float"),
     "integer": ("int", "int"),
     "long": ("i64", "int64_t"),
-    "double": ("f64", "double"),
     "bits": ("", "uint"),
 }
 """Kinds of numbers that a body is compiled for: suffix of the module's name, type that computes."""
@@ -142,13 +141,13 @@ def assembled(
     if api == "opengl":
         head += [f"#define TF_C{i} {v}u" for i, v in enumerate(values)]
     text = included("prelude.glsl", parts) + "\n".join(declarations(about, api)) + "\n"
-    if kind in ("float", "double"):
+    if kind == "float":
         text += included("vmath.inc", parts)
     text += included("common.glsl", parts)
     if kind != "bits":
         text += included("conversions.glsl", parts)
     text += operands(about, parts)
-    if kind in ("float", "double"):
+    if kind == "float":
         text += included("float.glsl", parts)
     elif kind in ("integer", "long"):
         text += included("integer.glsl", parts)

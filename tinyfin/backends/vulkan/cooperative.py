@@ -38,7 +38,8 @@ def offered(vk: Any, instance: Any, device: Any) -> int:
     names = {e.extensionName for e in vk.vkEnumerateDeviceExtensionProperties(device, None)}
     if EXTENSION not in names:
         return 0
-    eleven = vk.VkPhysicalDeviceVulkan11Properties()
+    control = vk.VkPhysicalDeviceSubgroupSizeControlProperties()
+    eleven = vk.VkPhysicalDeviceVulkan11Properties(pNext=control)
     vk.vkGetPhysicalDeviceProperties2(device, vk.VkPhysicalDeviceProperties2(pNext=eleven))
     bfloat = bfloat_features(vk)
     twelve = vk.VkPhysicalDeviceVulkan12Features(
@@ -46,7 +47,8 @@ def offered(vk: Any, instance: Any, device: Any) -> int:
     )
     matrices = vk.VkPhysicalDeviceCooperativeMatrixFeaturesKHR(pNext=twelve)
     vk.vkGetPhysicalDeviceFeatures2(device, vk.VkPhysicalDeviceFeatures2(pNext=matrices))
-    if eleven.subgroupSize != GROUP or not (
+    # pipelines may have any size in this range, and the bodies count on 32
+    if {eleven.subgroupSize, control.minSubgroupSize, control.maxSubgroupSize} != {GROUP} or not (
         matrices.cooperativeMatrix and twelve.vulkanMemoryModel
     ):
         return 0

@@ -11,6 +11,7 @@ from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 INSTALL = "pip install 'tinyfin[vulkan]'"
@@ -35,11 +36,14 @@ CAPABILITIES = (
     "PhysicalStorageBufferAddresses",
 )
 """What SPIR-V may declare with these features on."""
+INVOCATIONS = 256
+"""Of the kernels' largest work groups."""
 RANK = {2: 0, 1: 1, 3: 2, 0: 3, 4: 4}
 """Device types in the order in which they are numbered: discrete, integrated, virtual, other, software."""
 KINDS = {0: "other", 1: "integrated", 2: "discrete", 3: "virtual", 4: "software"}
 
 DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED = 1, 2, 4, 8
+UNIFIED = DEVICE_LOCAL | HOST_VISIBLE | HOST_COHERENT | HOST_CACHED
 STORAGE, TRANSFER_SOURCE, TRANSFER_TARGET, ADDRESS = 0x20, 1, 2, 0x20000
 """Usages of buffers; the package lacks the last name."""
 ALLOCATE_ADDRESS = 2
@@ -103,6 +107,8 @@ class Physical:
             for name in names
             if not getattr(have, name)
         ]
+        if self.invocations < INVOCATIONS:
+            missing.append(f"work groups of {INVOCATIONS} invocations (it has {self.invocations})")
         return f"{self.name} lacks {', '.join(missing)}" if missing else None
 
     def limits(self) -> dict[str, Any]:
@@ -200,43 +206,63 @@ class Opened:
             raise RuntimeError(f"vulkan: {self.physical.name} has no function {name}")
         return int(ffi.cast("uintptr_t", found))
 
-    def memory_type(self, wanted: int, unwanted: int = 0) -> int | None:
-        """The first type with all the wanted properties and none of the others."""
-        for i, (flags, _) in enumerate(self.types):
-            if flags & wanted == wanted and not flags & unwanted:
-                return i
+    def memory_type(self, wishes: Sequence[int], allowed: int = -1) -> int | None:
+        """The first type with all the properties of the first wish that can be had.
+
+        Args:
+            allowed: the types that may be taken, as bits.
+        """
+        for wanted in wishes:
+            for i, (flags, _) in enumerate(self.types):
+                if flags & wanted == wanted and allowed >> i & 1:
+                    return i
         return None
 
-    def slab(self, nbytes: int, kind: int, mapped: bool) -> Slab:
+    def slab(self, nbytes: int, wishes: Sequence[int], mapped: bool) -> Slab:
         """One allocation with a buffer over it, addressable by kernels.
 
+        Args:
+            wishes: properties of the memory, the best first.
+
         Raises:
-            MemoryError: the driver has no more.
+            MemoryError: the driver has no more, or none of the kinds.
         """
         vk = api()
         ffi, lib = vk.ffi, vk.lib
 
         usage = STORAGE | TRANSFER_SOURCE | TRANSFER_TARGET | ADDRESS
-        buffer = vk.vkCreateBuffer(
-            self.handle, vk.VkBufferCreateInfo(size=nbytes, usage=usage, sharingMode=0), None
-        )
-        needed = vk.vkGetBufferMemoryRequirements(self.handle, buffer)
-        flags = vk.VkMemoryAllocateFlagsInfo(flags=ALLOCATE_ADDRESS)
-        ask = vk.VkMemoryAllocateInfo(pNext=flags, allocationSize=needed.size, memoryTypeIndex=kind)
+        info = vk.VkBufferCreateInfo(size=nbytes, usage=usage, sharingMode=0)
+        buffer = memory = None
         try:
+            buffer = vk.vkCreateBuffer(self.handle, info, None)
+            needed = vk.vkGetBufferMemoryRequirements(self.handle, buffer)
+            kind = self.memory_type(wishes, needed.memoryTypeBits)
+            if kind is None:
+                raise MemoryError(
+                    f"{self.physical.name}: no memory of the kinds {wishes} for buffers"
+                )
+            flags = vk.VkMemoryAllocateFlagsInfo(flags=ALLOCATE_ADDRESS)
+            ask = vk.VkMemoryAllocateInfo(
+                pNext=flags, allocationSize=needed.size, memoryTypeIndex=kind
+            )
             memory = vk.vkAllocateMemory(self.handle, ask, None)
-        except (vk.VkErrorOutOfDeviceMemory, vk.VkErrorOutOfHostMemory):
-            vk.vkDestroyBuffer(self.handle, buffer, None)
-            raise MemoryError(f"{self.physical.name}: {nbytes} bytes refused") from None
-        vk.vkBindBufferMemory(self.handle, buffer, memory, 0)
+            vk.vkBindBufferMemory(self.handle, buffer, memory, 0)
+            host = 0
+            if mapped:
+                place = ffi.new("void **")
+                if lib.vkMapMemory(self.handle, memory, 0, nbytes, 0, place):
+                    raise MemoryError(f"{self.physical.name}: {nbytes} bytes could not be mapped")
+                host = number(place[0])
+        except BaseException as error:
+            if buffer is not None:
+                vk.vkDestroyBuffer(self.handle, buffer, None)
+            if memory is not None:
+                vk.vkFreeMemory(self.handle, memory, None)
+            if isinstance(error, (vk.VkErrorOutOfDeviceMemory, vk.VkErrorOutOfHostMemory)):
+                raise MemoryError(f"{self.physical.name}: {nbytes} bytes refused") from None
+            raise
         where = vk.VkBufferDeviceAddressInfo(buffer=buffer)
         address = lib.vkGetBufferDeviceAddress(self.handle, ffi.addressof(where))
-        host = 0
-        if mapped:
-            place = ffi.new("void **")
-            if lib.vkMapMemory(self.handle, memory, 0, nbytes, 0, place):
-                raise RuntimeError(f"vulkan: {self.physical.name}: memory could not be mapped")
-            host = number(place[0])
         return Slab(number(buffer), address, host, nbytes, (buffer, memory))
 
     def free(self, slab: Slab) -> None:
@@ -273,7 +299,7 @@ class Opened:
     @property
     def unified(self) -> int | None:
         """The type of memory that both the device and the host use at full speed, if there is one."""
-        return self.memory_type(DEVICE_LOCAL | HOST_VISIBLE | HOST_COHERENT | HOST_CACHED)
+        return self.memory_type((UNIFIED,))
 
 
 def compute_family(physical: Physical) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from tinyfin import config
 from tinyfin.backends.gpu import backend
 from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
@@ -31,17 +33,17 @@ class Device(backend.Device):
         self.int64, self.float64 = physical.int64, physical.float64
         self.cooperative, self.software = physical.cooperative, physical.kind == "software"
         self.shared = opened.unified is not None
-        kind = opened.unified if self.shared else opened.memory_type(device.DEVICE_LOCAL)
-        self.kind: int = 0 if kind is None else kind
+        self.wishes = (device.UNIFIED,) if self.shared else (device.DEVICE_LOCAL, 0)
         self.stream: Stream = opened.stream(config.GPU_TIMEOUT)
-        heap = opened.heaps[opened.types[self.kind][1]]
+        kind = opened.memory_type(self.wishes) or 0
+        heap = opened.heaps[opened.types[kind][1]]
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, self.name, largest)
         self.stage: Slab | None = None
-        self.ring = Ring(STAGING, self.reach, self.upcoming)
+        self.ring = Ring(STAGING, self.reach)
+        self.moving = RLock()  # one thread at a time moves bytes: the copies let others run
         wanted = device.HOST_VISIBLE | device.HOST_COHERENT
-        kind = opened.memory_type(wanted | device.HOST_CACHED) or opened.memory_type(wanted)
-        self.faults = Faults(opened.slab(FAULT_BYTES, kind or 0, True))
+        self.faults = Faults(opened.slab(FAULT_BYTES, (wanted | device.HOST_CACHED, wanted), True))
 
     def use(self, soft: bool) -> None:
         """Takes modules with or without emulated fused multiply-add."""
@@ -49,10 +51,6 @@ class Device(backend.Device):
 
         self.pipelines = Pipelines(self.opened, self.cache, soft)
         self.stream.use(self.pipelines.make, self.pipelines.layout)
-
-    def upcoming(self) -> int:
-        """The timeline's value when the work recorded next is done."""
-        return self.stream.value + 1
 
     def reach(self, value: int) -> None:
         """Waits until the timeline has come to a value, also one of work that is not submitted yet."""
@@ -62,7 +60,9 @@ class Device(backend.Device):
 
     def new_slab(self, nbytes: int) -> Slab:
         """Memory of the device, seen by the host where both share it."""
-        return self.opened.slab(nbytes, self.kind, self.shared)
+        if self.stream.lost:
+            self.stream.synchronize()  # raises what ended it
+        return self.opened.slab(nbytes, self.wishes, self.shared)
 
     def free_slab(self, slab: Slab) -> None:
         """Gives memory back when the device is done with it."""
@@ -75,41 +75,47 @@ class Device(backend.Device):
 
         if self.stage is None:
             wanted = device.HOST_VISIBLE | device.HOST_COHERENT
-            kind = self.opened.memory_type(wanted | device.HOST_CACHED)
-            kind = self.opened.memory_type(wanted) if kind is None else kind
-            self.stage = self.opened.slab(STAGING, kind or 0, True)
+            self.stage = self.opened.slab(STAGING, (wanted | device.HOST_CACHED, wanted), True)
         return self.stage
 
     def write(self, block: Block, offset: int, data: memoryview) -> None:
         """Bytes of the host into a block; returns before the device has them, the host's may change then."""
-        if block.host and self.stream.idle():
-            copy_in(block.host + offset, data)
-            return
-        stage = self.staging()
-        for start in range(0, len(data), PART):
-            part = data[start : start + PART]
-            place = self.ring.place(len(part))
-            copy_in(stage.host + place, part)
-            self.stream.copy(stage, place, block.slab, block.offset + offset + start, len(part))
+        with self.moving:
+            if block.host and self.stream.idle():
+                copy_in(block.host + offset, data)
+                return
+            stage = self.staging()
+            for start in range(0, len(data), PART):
+                part = data[start : start + PART]
+                place = self.ring.place(len(part))
+                copy_in(stage.host + place, part)
+                at = block.offset + offset + start
+                self.ring.until(self.stream.copy(stage, place, block.slab, at, len(part)))
 
     def read(self, block: Block, offset: int, out: memoryview) -> None:
         """Bytes of a block to the host, when all work on it is done."""
-        if block.host:
-            self.synchronize()
-            copy_out(out, block.host + offset)
-            return
+        with self.moving:
+            if block.host:
+                self.synchronize()
+                copy_out(out, block.host + offset)
+                return
+            self.read_through(block, offset, out)
+            self.faults.check(self.name)
+
+    def read_through(self, block: Block, offset: int, out: memoryview) -> None:
+        """Bytes of a block by way of staging memory."""
         stage, stream = self.staging(), self.stream
         waiting: list[tuple[int, int, int]] = []
         for start in (*range(0, len(out), PART), None):  # one part comes while another is copied
             if start is not None:
                 n = min(PART, len(out) - start)
                 place = self.ring.place(n)
-                stream.copy(block.slab, block.offset + offset + start, stage, place, n)
+                value = stream.copy(block.slab, block.offset + offset + start, stage, place, n)
+                self.ring.until(value)
                 stream.submit()
-                waiting.append((start, place, stream.value))
+                waiting.append((start, place, value))
             while waiting and (start is None or len(waiting) > 1):
                 first, place, value = waiting.pop(0)
                 stream.wait(value)
                 part = out[first : first + PART]
                 copy_out(part, stage.host + place)
-        self.faults.check(self.name)

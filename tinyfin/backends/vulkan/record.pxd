@@ -16,7 +16,9 @@ cdef extern from "stream.h":
         void *queue
         uint64_t semaphore
         void *buffers[8]
+        uint64_t signalled[8]
         uint64_t value
+        int current
         int64_t timeout
         int32_t lost
         int open
@@ -30,3 +32,4 @@ cdef class Stream(Programs):
     cdef tf_stream s
     cdef uint64_t layout
     cdef int check(self, int32_t rc) except -1
+    cdef int room(self) except -1

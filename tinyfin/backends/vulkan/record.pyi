@@ -10,6 +10,8 @@ FUNCTIONS: tuple[str, ...]
 RESULTS: dict[int, str]
 STREAMS: dict[int, Stream]
 
+def orphan() -> None: ...
+
 class Stream(Programs):
     def __init__(
         self,
@@ -32,4 +34,4 @@ class Stream(Programs):
     def idle(self) -> bool: ...
     def copy(
         self, source: Slab, source_offset: int, target: Slab, target_offset: int, nbytes: int
-    ) -> None: ...
+    ) -> int: ...

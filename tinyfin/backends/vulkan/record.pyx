@@ -7,23 +7,40 @@ from tinyfin.backends.gpu.programs cimport Programs
 from tinyfin.backends.gpu.slabs cimport Slab
 from tinyfin.core.abi cimport TF_VULKAN
 
+import os
+
+cdef enum:
+    FORKED = -1000          # what ends a stream besides the results of Vulkan
+
 RING = TF_RING
 FUNCTIONS = ("BeginCommandBuffer", "EndCommandBuffer", "CmdBindPipeline", "CmdPushConstants", "CmdDispatch",
              "CmdPipelineBarrier", "CmdCopyBuffer", "QueueSubmit", "WaitSemaphores", "GetSemaphoreCounterValue")
 """Functions of the device that a stream calls, in the order in which it takes their addresses."""
 
 RESULTS = {2: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)", -1: "the host is out of memory",
-           -2: "the device is out of memory", -4: "the device was lost; the driver has reset it or a kernel hung"}
+           -2: "the device is out of memory", -4: "the device was lost; the driver has reset it or a kernel hung",
+           FORKED: "the process was forked after the device was opened; start processes with 'spawn', or open it there"}
 
 
 STREAMS = {}
 """Number of a device -> its stream, once it is opened."""
 
 
+def orphan():
+    """In a forked child: the parent's devices are not to be used."""
+    for stream in STREAMS.values():
+        (<Stream>stream).s.lost = FORKED
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=orphan)
+
+
 cdef int launch(int index, tf_launch *l) except -1:
     """Records a dispatch on a device."""
     cdef Stream stream = STREAMS[index]
     cdef uint64_t handle = stream.handle_of(l)
+    stream.room()
     stream.check(stream_launch(&stream.s, handle, stream.layout, l))
     return 0
 
@@ -91,15 +108,31 @@ cdef class Stream(Programs):
         self.check(self.s.fn.GetSemaphoreCounterValue(self.s.device, self.s.semaphore, &now))
         return now >= self.s.value
 
+    cdef int room(self) except -1:
+        """Waits for a command buffer that is free, where none is open; other threads go on meanwhile."""
+        cdef uint64_t value, now = 0
+        cdef int32_t rc
+        while not self.s.open and not self.s.lost:
+            value = self.s.signalled[(self.s.current + 1) % TF_RING]
+            self.check(self.s.fn.GetSemaphoreCounterValue(self.s.device, self.s.semaphore, &now))
+            if now >= value:
+                break
+            with nogil:
+                rc = stream_wait(&self.s, value)
+            self.check(rc)
+        return 0
+
     def copy(self, Slab source not None, uint64_t source_offset, Slab target not None, uint64_t target_offset,
              uint64_t nbytes):
-        """Bytes from slab to slab."""
+        """Bytes from slab to slab; the timeline's value when they are there."""
         cdef tf_vk_copy part
         cdef tf_range read, write
         part.source, part.target, part.size = source_offset, target_offset, nbytes
         read.low, write.low = source.address + source_offset, target.address + target_offset
         read.high, write.high = read.low + nbytes, write.low + nbytes
+        self.room()
         self.check(stream_copy(&self.s, source.buffer, target.buffer, part, read, write))
+        return self.s.value + (1 if self.s.open else 0)
 
     cdef int check(self, int32_t rc) except -1:
         if rc:
