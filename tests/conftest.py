@@ -68,11 +68,13 @@ def need_device():
 
 @pytest.fixture(autouse=True, scope="module")
 def memory_back():
-    """What a module of tests leaves cached on devices goes back to the drivers."""
+    """What a module of tests leaves cached on devices goes back to the drivers, compiled kernels too."""
     yield
     for name in GPUS:
-        if tf.backends.base.REGISTRY[name].opened_devices:
-            tf.empty_cache(name)
+        for device in tf.backends.base.REGISTRY[name].opened_devices.values():
+            device.pool.release()
+            if name == "vulkan":
+                device.use(device.pipelines.soft)
 
 
 @pytest.fixture

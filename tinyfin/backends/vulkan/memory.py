@@ -12,6 +12,8 @@ from tinyfin.backends.gpu.staging import Ring, copy_in, copy_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tinyfin.backends.gpu.slabs import Block, Slab
     from tinyfin.backends.vulkan.device import Opened
     from tinyfin.backends.vulkan.record import Stream
@@ -39,6 +41,7 @@ class Device(backend.Device):
         heap = opened.heaps[opened.types[kind][1]]
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, self.name, largest)
+        self.pipelines: Any = None
         self.stage: Slab | None = None
         self.ring = Ring(STAGING, self.reach)
         self.moving = RLock()  # one thread at a time moves bytes: the copies let others run
@@ -49,8 +52,11 @@ class Device(backend.Device):
         """Takes modules with or without emulated fused multiply-add."""
         from tinyfin.backends.vulkan.pipelines import Pipelines
 
-        self.pipelines = Pipelines(self.opened, self.cache, soft)
+        old, self.pipelines = self.pipelines, Pipelines(self.opened, self.cache, soft)
         self.stream.use(self.pipelines.make, self.pipelines.layout)
+        if old is not None:
+            self.stream.synchronize()
+            old.destroy()
 
     def reach(self, value: int) -> None:
         """Waits until the timeline has come to a value, also one of work that is not submitted yet."""

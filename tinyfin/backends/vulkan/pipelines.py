@@ -30,6 +30,7 @@ class Pipelines:
         self.cache = cache
         self.modules: dict[int, Any] = {}
         self.codes: dict[int, bytes] = {}
+        self.made: list[Any] = []
         push = vk.VkPushConstantRange(stageFlags=COMPUTE_STAGE, offset=0, size=PUSH_BYTES)
         plan = vk.VkPipelineLayoutCreateInfo(pPushConstantRanges=[push])
         self.plan = vk.vkCreatePipelineLayout(self.device, plan, None)
@@ -68,7 +69,20 @@ class Pipelines:
         info = vk.VkComputePipelineCreateInfo(stage=stage, layout=self.plan)
         self.cache.made += 1
         made = vk.vkCreateComputePipelines(self.device, self.cache.handle, 1, [info], None)
+        self.made.append(made[0])
         return number(made[0])
+
+    def destroy(self) -> None:
+        """Gives everything back to the driver; the device must be done with it."""
+        vk = api()
+
+        for pipeline in self.made:
+            vk.vkDestroyPipeline(self.device, pipeline, None)
+        for module in self.modules.values():
+            vk.vkDestroyShaderModule(self.device, module, None)
+        vk.vkDestroyPipelineLayout(self.device, self.plan, None)
+        self.made.clear()
+        self.modules.clear()
 
     def code(self, shader: int) -> bytes:
         """The SPIR-V of a number."""
