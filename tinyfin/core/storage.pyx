@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 
 from tinyfin.core.abi cimport *
 
-from tinyfin.core.memory import available
+from tinyfin.core import memory
 
 cdef extern from *:
     """
@@ -152,7 +152,7 @@ def set_allocator(int backend, allocator):
 
 cdef size_t free_bytes() except? 0:
     """What the system and the limit still allow."""
-    cdef size_t free = available()
+    cdef size_t free = memory.available()
     return min(free, tf_limit - min(tf_limit, tf_live))
 
 
