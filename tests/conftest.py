@@ -52,6 +52,16 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("gpu", [n for n in GPUS if n in names] or GPUS, indirect=True)
 
 
+def pytest_collection_modifyitems(config, items):
+    """Without a GPU on --device, one test stands for the table that compares devices, and says so."""
+    if any(name in config.getoption("--device") for name in GPUS):
+        return
+    table = [item for item in items if "elsewhere" in item.fixturenames][1:]
+    if table:
+        config.hook.pytest_deselected(items=table)
+        items[:] = [item for item in items if item not in set(table)]
+
+
 @pytest.fixture(scope="session")
 def need_device():
     """Skips a test whose backend is not to be had here, with the reason; fails where

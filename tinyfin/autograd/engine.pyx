@@ -190,10 +190,10 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
             results[i] = grads[0] if rule.constant == 1 else NEG(grads[0])
             continue
         results[i] = call_rule(rule, node, grads, saved, <int>n)
-        if isinstance(results[i], (int, float)):
-            results[i] = constant_gradient(node, i, results[i], grads)
         if op.partials is not None and results[i] is not None:
             results[i] = grads[0] * results[i]
+        if isinstance(results[i], (int, float)):
+            results[i] = constant_gradient(node, i, results[i], grads)
     return results
 
 

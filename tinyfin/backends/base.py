@@ -65,15 +65,17 @@ class Backend:
         """Waits until a device has done what was asked of it."""
 
     def memory_stats(self, index: int) -> dict[str, int | None]:
-        """Counters of a device's memory, with the keys of `tinyfin.memory_stats`."""
-        raise NotImplementedError(f"memory_stats: backend {self.name} does not count its memory")
+        """Counters of a device's memory, with the keys of `tinyfin.memory_stats`; the host's where the
+        backend has no pool of its own."""
+        return storage.memory_stats()
 
     def empty_cache(self, index: int) -> None:
-        """Gives memory that no tensor uses back to the driver."""
+        """Gives memory that no tensor uses back."""
+        storage.empty_cache()
 
     def set_memory_limit(self, limit: int | None, index: int) -> None:
         """Sets the most bytes that living tensors may hold on a device; None removes the limit."""
-        raise NotImplementedError(f"set_memory_limit: backend {self.name} has no limit")
+        storage.set_memory_limit(limit)
 
     def activate(self) -> None:
         """Called when the backend becomes the default."""
@@ -92,6 +94,38 @@ class Backend:
             tensor.set_allocator(slot, self.allocate)
         table.connect(slot, self.kernels(), self.inexact)
         self.opened = True
+
+
+MODULES = (
+    "elementwise",
+    "reduce",
+    "extremum",
+    "scan",
+    "sort",
+    "index",
+    "gather",
+    "join",
+    "random",
+    "matmul",
+    "conv",
+    "pool",
+    "norm",
+    "batchnorm",
+    "loss",
+    "attention",
+    "step",
+)
+"""Modules of kernels: a family has the same home in `backends/cpu` and in `backends/gpu`."""
+
+
+def kernels_in(folder: str) -> dict[str, Any]:
+    """family -> kernel of all modules of a folder, `cpu` or `gpu`."""
+    from importlib import import_module
+
+    found: dict[str, Any] = {}
+    for name in MODULES:
+        found.update(import_module(f"tinyfin.backends.{folder}.{name}").KERNELS)
+    return found
 
 
 def register(backend: Backend) -> None:
@@ -249,13 +283,9 @@ def place(device: DeviceLike | None) -> tuple[int, int]:
     return device.slot, device.index or 0
 
 
-def opened_backend(device: DeviceLike | None) -> tuple[Backend | None, int]:
-    """(the backend of a device, the device's number); no backend where it is the host or was never used."""
-    where = default_device() if device is None else Device(device)
-    for backend in REGISTRY.values():
-        if backend.device == where.type and backend.opened and where.type != "cpu":
-            return backend, where.index or 0
-    return None, 0
+def backend_of(slot: int) -> Backend:
+    """The opened backend whose tensors live on devices of a slot."""
+    return next(b for b in REGISTRY.values() if SLOTS[b.device] == slot and b.opened)
 
 
 def synchronize(device: DeviceLike | None = None) -> None:
@@ -264,12 +294,14 @@ def synchronize(device: DeviceLike | None = None) -> None:
     Args:
         device: the default device if None.
 
+    Raises:
+        RuntimeError: there is no such device here.
+
     >>> import tinyfin
     >>> tinyfin.synchronize("cpu")
     """
-    backend, index = opened_backend(device)
-    if backend is not None:
-        backend.synchronize(index)
+    slot, index = place(device)
+    backend_of(slot).synchronize(index)
 
 
 def memory_stats(device: DeviceLike | None = None) -> dict[str, int | None]:
@@ -284,8 +316,8 @@ def memory_stats(device: DeviceLike | None = None) -> dict[str, int | None]:
     >>> sorted(tinyfin.memory_stats())
     ['cached', 'limit', 'live', 'peak', 'requests', 'reused']
     """
-    backend, index = opened_backend(device)
-    return storage.memory_stats() if backend is None else backend.memory_stats(index)
+    slot, index = place(device)
+    return backend_of(slot).memory_stats(index)
 
 
 def empty_cache(device: DeviceLike | None = None) -> None:
@@ -297,11 +329,8 @@ def empty_cache(device: DeviceLike | None = None) -> None:
     >>> import tinyfin
     >>> tinyfin.empty_cache()
     """
-    backend, index = opened_backend(device)
-    if backend is None:
-        storage.empty_cache()
-    else:
-        backend.empty_cache(index)
+    slot, index = place(device)
+    backend_of(slot).empty_cache(index)
 
 
 def set_memory_limit(limit: int | None, device: DeviceLike | None = None) -> None:
@@ -317,15 +346,8 @@ def set_memory_limit(limit: int | None, device: DeviceLike | None = None) -> Non
     >>> tinyfin.set_memory_limit(1 << 40)
     >>> tinyfin.set_memory_limit(None)
     """
-    backend, index = opened_backend(device)
-    if backend is None:
-        storage.set_memory_limit(limit)
-        return
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ValueError(
-            f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0, or None"
-        )
-    backend.set_memory_limit(limit, index)
+    slot, index = place(device)
+    backend_of(slot).set_memory_limit(limit, index)
 
 
 def mixed_devices(name: str, values: Any) -> RuntimeError:

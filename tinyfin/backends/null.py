@@ -19,9 +19,3 @@ class NullBackend(Backend):
     def allocate(self, nbytes, index):
         """Nothing is allocated."""
         return None
-
-    def memory_stats(self, index):
-        """The host's: tensors on null have no memory."""
-        from tinyfin.core.storage import memory_stats
-
-        return memory_stats()

@@ -1,18 +1,13 @@
 """Bytes across devices, and running on the CPU what a device lacks."""
 
 from tinyfin import config
-from tinyfin.backends.base import REGISTRY, warn
+from tinyfin.backends.base import backend_of, warn
 from tinyfin.core import tensor
 from tinyfin.core.device import device_object
 from tinyfin.ops.row import F
 
 Tensor = tensor.Tensor
 CPU, NULL, GRAD = 0, 1, 1
-
-
-def backend_of(device):
-    """The opened backend whose tensors live on a device."""
-    return next(b for b in REGISTRY.values() if b.device == device.type and b.opened)
 
 
 def window(t):
@@ -27,7 +22,7 @@ def window(t):
     offset = first * t.dtype.itemsize
     if n:
         block, _ = tensor.block_of(t)
-        backend_of(t.device).read(block, offset, tensor.memory_of(base))
+        backend_of(t.device.slot).read(block, offset, tensor.memory_of(base))
     return base, tensor.window_on_host(t, base, first), offset
 
 
@@ -43,7 +38,7 @@ def upload(host, device):
     out = tensor.empty_tensor(host.shape, host.dtype, device.slot, device.index or 0, "to")
     if out.numel():
         block, _ = tensor.block_of(out)
-        backend_of(device).write(block, 0, tensor.memory_of(host.contiguous()))
+        backend_of(device.slot).write(block, 0, tensor.memory_of(host.contiguous()))
     return out
 
 
@@ -80,7 +75,7 @@ def copy_elsewhere(x, src):
     tensor.assign(there, moved(src, CPU, 0))
     if base.numel():
         block, _ = tensor.block_of(x)
-        backend_of(x.device).write(block, offset, tensor.memory_of(base))
+        backend_of(x.device.slot).write(block, offset, tensor.memory_of(base))
 
 
 def on_host(t):

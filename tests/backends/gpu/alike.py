@@ -5,6 +5,7 @@ import warnings
 import samples
 
 import tinyfin as tf
+from tinyfin.ops.row import F
 
 
 class Here:
@@ -18,14 +19,21 @@ def gpu():
     return Here.name
 
 
-def same(call, *tensors):
-    """The device gives the CPU's bits, and leaves nothing to the CPU."""
-    want = samples.flat(call(*tensors))
+def same(call, *args):
+    """The device gives the CPU's bits, and leaves nothing to the CPU; gives the CPU's results."""
+    want = samples.flat(call(*args))
     tf.backends.base.STATE["warned"].clear()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="tinyfin: .* runs on the cpu")
-        got = samples.flat(call(*[t.to(gpu()) for t in tensors]))
+        got = call(*[a.to(gpu()) if isinstance(a, tf.Tensor) else a for a in args])
+    got = samples.flat(got)
     assert len(got) == len(want)
-    for a, b in zip(want, got):
+    for i, (a, b) in enumerate(zip(want, got)):
         assert b.device.type == gpu()
-        assert samples.bits(a) == samples.bits(b.cpu())
+        assert samples.bits(a) == samples.bits(b.cpu()), f"result {i}"
+    return want
+
+
+def same_row(name, *args):
+    """The same of a row by its name."""
+    return same(getattr(F, name), *args)

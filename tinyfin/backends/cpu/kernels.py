@@ -1,29 +1,7 @@
 """Backend `cpu`: the table of its kernels, the only door of this folder."""
 
-from importlib import import_module
-
-from tinyfin.backends.base import Backend
+from tinyfin.backends.base import Backend, kernels_in
 from tinyfin.ops.row import hash_of_expressions
-
-MODULES = (
-    "elementwise",
-    "reduce",
-    "extremum",
-    "scan",
-    "sort",
-    "index",
-    "gather",
-    "join",
-    "random",
-    "matmul",
-    "conv",
-    "pool",
-    "norm",
-    "batchnorm",
-    "loss",
-    "attention",
-    "step",
-)
 
 
 class CpuBackend(Backend):
@@ -40,7 +18,4 @@ class CpuBackend(Backend):
                 "tinyfin: the compiled loops were generated from other rows than tinyfin/ops holds; "
                 "install again with 'pip install .'"
             )
-        found = {}
-        for name in MODULES:
-            found.update(import_module(f"tinyfin.backends.cpu.{name}").KERNELS)
-        return found
+        return kernels_in("cpu")

@@ -27,7 +27,7 @@ typedef void (*tf_loop)(void *out, const void *const *in, int64_t n, const doubl
   }                                                                                               \
   static inline T tf_floordiv_##S(T a, T b) {                                                     \
     if (b == 0) return a / b;                                                                     \
-    T m = tf_fmod_##S(a, b), d = (a - m) / b;                                                        \
+    T m = tf_fmod_##S(a, b), d = (a - m) / b;                                            \
     if (m != 0 && (b < 0) != (m < 0)) d -= 1;                                                     \
     if (d == 0) return a / b < 0 ? -(T)0 : (T)0;                                                  \
     T r = FLOOR(d);                                                                               \

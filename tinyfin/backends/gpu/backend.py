@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from tinyfin.backends.base import Backend
+from tinyfin.backends.base import Backend, kernels_in
 from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
@@ -49,6 +49,8 @@ class Device:
 class GPUBackend(Backend):
     """Kernels in GLSL, one source for all drivers; what has no kernel runs on the CPU and says so."""
 
+    allocate: Any  # a slabs.Pools, from when the backend is opened
+
     def __init__(self) -> None:
         self.opened_devices: dict[int, Any] = {}
         self.opening = RLock()  # other threads wait until a device is checked
@@ -90,9 +92,7 @@ class GPUBackend(Backend):
 
     def kernels(self) -> dict[str, Any]:
         """The families that have shaders."""
-        from tinyfin.backends.gpu.kernels import kernels
-
-        return kernels()
+        return kernels_in("gpu")
 
     def opened_device(self, index: int) -> Any:
         """The device of a number, opened when first used."""
@@ -119,6 +119,7 @@ class GPUBackend(Backend):
             new.stream.flush = flush_level(name, new.stream, new.name)
         except BaseException:  # unchecked, it is not used: the next call opens it anew
             del self.opened_devices[index], self.streams()[index]
+            self.allocate.forget(index)
             raise
 
     def device_of(self, block: Block) -> Any:
@@ -143,6 +144,10 @@ class GPUBackend(Backend):
 
     def set_memory_limit(self, limit: int | None, index: int) -> None:
         """Sets the most bytes that living tensors may hold; None removes the limit."""
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise ValueError(
+                f"set_memory_limit: limit is {limit!r}, expected a number of bytes >= 0, or None"
+            )
         self.opened_device(index).pool.limit = limit
 
     def synchronize(self, index: int) -> None:

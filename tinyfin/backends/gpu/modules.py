@@ -55,6 +55,7 @@ def shader(name: str) -> int:
     return numbers()[name]
 
 
+@cache
 def built() -> bool:
     """Whether SPIR-V was compiled when the package was built."""
     return FILE.exists() and any(n.startswith("spirv/") for n in archive().namelist())

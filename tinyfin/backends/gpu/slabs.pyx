@@ -78,13 +78,13 @@ cdef class Pool:
         cdef Slab slab
         cdef list free
         self.requests += 1
-        if self.limit is not None and self.live + room > self.limit:
-            raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
-                              "are in use")
         if room > self.largest:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, the device gives at most {self.largest} "
                               "in one piece; split the tensor")
         room = min(classed(room), self.largest)
+        if self.limit is not None and self.live + room > self.limit:
+            raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
+                              "are in use")
         free = self.free_lists.get(room)
         if free:
             slab, b.block = free.pop()
@@ -112,9 +112,11 @@ cdef class Pool:
         try:
             slab = self.new_slab(max(room, min(SLAB, self.largest)))
         except MemoryError:
-            if not self.release():
+            self.release()
+            try:                                # without what was given back, or for this block alone
+                slab = self.new_slab(room)
+            except MemoryError:
                 raise MemoryError(self.report(room)) from None
-            slab = self.new_slab(room)
         self.slabs.append(slab)
         return slab
 
@@ -177,6 +179,11 @@ cdef class Pools:
             self.pools += [None] * (index + 1 - len(self.pools))
             self.pools[index] = pool
         return (<Pool?>pool).take(nbytes)
+
+    def forget(self, int index):
+        """The device of a number is not the one it was: its pool is asked for again."""
+        if index < len(self.pools):
+            self.pools[index] = None
 
 
 def to_device(uint64_t address, const unsigned char[::1] data not None):

@@ -65,9 +65,8 @@ class Ring:
             raise ValueError(f"{nbytes} bytes do not fit into a ring of {self.nbytes}")
         start = self.head if self.head + room <= self.nbytes else 0
         end = start + room
-        if (
-            start < self.head
-        ):  # what lies behind the head is skipped, and free as soon as its users are done
+        if start < self.head:
+            # what lies behind the head is skipped, and free as soon as its users are done
             while self.busy and self.busy[0][0] >= self.head:
                 self.wait(self.busy.popleft()[2])
         while self.busy and self.busy[0][0] < end and start < self.busy[0][1]:

@@ -32,6 +32,7 @@ class PipelineCache:
         start = vk.ffi.from_buffer(data)
         info = vk.VkPipelineCacheCreateInfo(initialDataSize=len(data), pInitialData=start)
         self.handle = vk.vkCreatePipelineCache(self.device, info, None)
+        self.process = os.getpid()  # a forked child has no say
         self.made = 0
         """Pipelines since the file was read or written."""
         if self.path is not None:
@@ -52,7 +53,7 @@ class PipelineCache:
 
     def save(self) -> None:
         """Writes the file where pipelines were made; a full or forbidden disk costs only the file."""
-        if self.path is None or not self.made:
+        if self.path is None or not self.made or os.getpid() != self.process:
             return
         data = self.data()
         unfinished = self.path.with_suffix(f".{os.getpid()}")

@@ -44,9 +44,8 @@ class Pipelines:
         about = modules.shaders()[shader]
         constants = constants[: len(about["constants"])]
         shared = reflect.Module(self.code(shader), constants).shared_bytes
-        if (
-            shared > self.limits.shared_bytes
-        ):  # some drivers make it all the same, and are lost when it runs
+        if shared > self.limits.shared_bytes:
+            # some drivers make it all the same, and are lost when it runs
             raise RuntimeError(
                 f"{about['name']} needs {shared} bytes of shared memory, {self.limits.name} has "
                 f"{self.limits.shared_bytes}"
