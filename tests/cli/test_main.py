@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from backends.isolated import run
 
 import tinyfin
 from tinyfin.cli import main
@@ -64,3 +65,9 @@ def test_exit_codes(fault, code, text, monkeypatch, capsys):
     monkeypatch.setattr(info, "run", fault)
     assert main.main(["info"]) == code
     assert text in capsys.readouterr().err
+
+
+def test_help_loads_no_numpy():
+    """What a command needs is loaded when it runs."""
+    code = "import sys; from tinyfin.cli.main import build_parser; build_parser(); print('numpy' in sys.modules)"
+    assert run(code)[0] == ["False"]

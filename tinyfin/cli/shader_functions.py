@@ -65,7 +65,8 @@ def one(
             wrong.append(chunk)
     seconds = f"{time.perf_counter() - began:.0f} s"
     if args.store:
-        exhaustive.store(name, sums, args.store)
+        path = exhaustive.STORED if args.store is True else args.store
+        exhaustive.store(name, sums, path)
         text = f"stored: {exhaustive.combined(sums)}  {seconds}"
     elif wrong:
         where = exhaustive.first_difference(name, wrong[0], device) if device != "cpu" else None

@@ -58,8 +58,6 @@ def add_parser(commands: Any) -> None:
 
 def add_exhaustive(parser: ArgumentParser) -> None:
     """The arguments of the exhaustive check."""
-    from tinyfin.cli.exhaustive import STORED
-
     parser.add_argument(
         "--exhaustive",
         action="store_true",
@@ -69,7 +67,7 @@ def add_exhaustive(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         nargs="?",
-        const=str(STORED),
+        const=True,
         metavar="FILE",
         help="with --exhaustive --backend cpu: write the checksums (default: those of the package)",
     )
