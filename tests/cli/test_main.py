@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from backends.isolated import run
+from backends import isolated
 
 import tinyfin
 from tinyfin.cli import main
@@ -70,4 +70,4 @@ def test_exit_codes(fault, code, text, monkeypatch, capsys):
 def test_help_loads_no_numpy():
     """What a command needs is loaded when it runs."""
     code = "import sys; from tinyfin.cli.main import build_parser; build_parser(); print('numpy' in sys.modules)"
-    assert run(code)[0] == ["False"]
+    assert isolated.run(code)[0] == ["False"]
