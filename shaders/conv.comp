@@ -32,20 +32,28 @@ shared uvec4 tf_bs[2u * DEPTH * B_LINE];
     tf_as[(side * DEPTH + TF_A_DEEP(x)) * A_LINE + TF_A_WIDE(x) / 4u][TF_A_WIDE(x) % 4u] = ra[x];      \
   UNROLL for (uint x = 0u; x < COLS * DEPTH / TF_LOADERS; x++)                                               \
     tf_bs[(side * DEPTH + TF_B_DEEP(x)) * B_LINE + TF_B_WIDE(x) / 4u][TF_B_WIDE(x) % 4u] = rb[x];
-/* One place of each chain. */
-#define TF_STEP                                                                                        \
+/* The other side is taken, and filled where there is more. */
+#define TF_TURN                                                                                        \
+  side = 1u - side;                                                                                    \
+  if (more) { TF_KEEP }                                                                                \
+  barrier();
+/* What place k of the chains takes: from shared memory into one of two sets of registers, */
+#define TF_FRAGMENT(set, k)                                                                            \
   UNROLL for (uint i = 0u; i < STRIPS_M; i++) {                                                        \
-    precise vec4 v = tf_as[(side * DEPTH + k) * A_LINE + 16u * i + down];                                      \
-    fa[4u * i] = v.x; fa[4u * i + 1u] = v.y; fa[4u * i + 2u] = v.z; fa[4u * i + 3u] = v.w;             \
+    precise vec4 v = tf_as[(side * DEPTH + k) * A_LINE + 16u * i + down];                              \
+    TF_SPREAD(fa[set], i)                                                                              \
   }                                                                                                    \
   UNROLL for (uint j = 0u; j < STRIPS_N; j++) {                                                        \
     uvec4 v = tf_bs[(side * DEPTH + k) * B_LINE + 16u * j + across];                                   \
-    fb[4u * j] = v.x; fb[4u * j + 1u] = v.y; fb[4u * j + 2u] = v.z; fb[4u * j + 3u] = v.w;             \
-  }                                                                                                    \
+    TF_SPREAD(fb[set], j)                                                                              \
+  }
+#define TF_SPREAD(to, i) to[4u * i] = v.x; to[4u * i + 1u] = v.y; to[4u * i + 2u] = v.z; to[4u * i + 3u] = v.w;
+/* and the place itself. */
+#define TF_STEP(set)                                                                                   \
   UNROLL for (uint j = 0u; j < 4u * STRIPS_N; j++) {                                                   \
-    if (!TF_HOLES || fb[j] != TF_HOLE) {                                                             \
+    if (!TF_HOLES || fb[set][j] != TF_HOLE) {                                                          \
       UNROLL for (uint i = 0u; i < 4u * STRIPS_M; i++)                                                 \
-        sum[i * 4u * STRIPS_N + j] = tf_link(fa[i], FB(fb[j]), sum[i * 4u * STRIPS_N + j]);             \
+        sum[i * 4u * STRIPS_N + j] = tf_link(fa[set][i], FB(fb[set][j]), sum[i * 4u * STRIPS_N + j]);  \
     }                                                                                                  \
   }
 
@@ -57,12 +65,13 @@ void tf_put(Tile tile, uint row, uint col, vec4 four) {
   int line = tile.conv.y + int(tile.row + row) * tf_y_row();
   if (BIASED != 0u) {
     precise float bias = load_bias(DTYPE, tile.conv.y / tf_y_row() + int(tile.row + row));
-    for (uint e = 0u; e < 4u; e++) v[e] = tf_add(v[e], bias);
+    UNROLL for (uint e = 0u; e < 4u; e++) v[e] = tf_add(v[e], bias);
   }
   if (OUT_FOUR != 0u && DTYPE == TF_F32) {
     set_quad_out((line + tf_results[col]) >> 2, uvec4(UB(v[0]), UB(v[1]), UB(v[2]), UB(v[3])));
   } else {
-    for (uint e = 0u; e < last; e++) store_out(DTYPE, line + tf_results[col + e], v[e]);
+    UNROLL for (uint e = 0u; e < 4u; e++)
+      if (e < last) store_out(DTYPE, line + tf_results[col + e], v[e]);
   }
 }
 
@@ -73,8 +82,8 @@ void main() {
   uint t = gl_LocalInvocationIndex, across = t / 32u % 2u * 8u + t % 8u, down = t / 64u * 4u + t / 8u % 4u, side = 0u;
   int a_row = tf_a_row();
   ivec3 limits = tf_limits();
-  precise float ra[ROWS * DEPTH / TF_GROUP], fa[4u * STRIPS_M], sum[16u * STRIPS_M * STRIPS_N];
-  uint rb[COLS * DEPTH / TF_GROUP], fb[4u * STRIPS_N];
+  precise float ra[ROWS * DEPTH / TF_GROUP], fa[2][4u * STRIPS_M], sum[16u * STRIPS_M * STRIPS_N];
+  uint rb[COLS * DEPTH / TF_GROUP], fb[2][4u * STRIPS_N];
   UNROLL for (uint i = 0u; i < 16u * STRIPS_M * STRIPS_N; i++) sum[i] = FB(0u);
   tf_table_columns(tile);
   TF_TABLE_START
@@ -84,6 +93,7 @@ void main() {
   { TF_FETCH(0u) }
   TF_KEEP
   barrier();
+  TF_FRAGMENT(0u, 0u)
   for (uint k0 = 0u; k0 < tile.conv.depth; k0 += DEPTH) {
     uint next = k0 + DEPTH;
     bool more = next < tile.conv.depth;
@@ -92,13 +102,18 @@ void main() {
       if (next % TF_LOADERS == 0u) { TF_TABLE_BLOCK(next + TF_LOADERS) }
     }
     if (FLUSH > 1u) { /* a long text for each: not unrolled */
-      for (uint k = 0u; k < DEPTH; k++) { TF_STEP }
+      for (uint k = 0u; k < DEPTH; k++) {
+        TF_FRAGMENT(0u, k)
+        TF_STEP(0u)
+      }
+      TF_TURN
     } else {
-      UNROLL for (uint k = 0u; k < DEPTH; k++) { TF_STEP }
+      UNROLL for (uint k = 0u; k < DEPTH; k++) {
+        if (k == DEPTH - 1u) { TF_TURN }
+        TF_FRAGMENT((k + 1u) % 2u, (k + 1u) % DEPTH)
+        TF_STEP(k % 2u)
+      }
     }
-    side = 1u - side;
-    if (more) { TF_KEEP }
-    barrier();
   }
   UNROLL for (uint i = 0u; i < 4u * STRIPS_M; i++)
     UNROLL for (uint j = 0u; j < STRIPS_N; j++) {

@@ -34,8 +34,8 @@ cdef struct Tile:
     int depth
     double speed              # of a full one, where 1 is the fastest
 
-cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.70), Tile(64, 128, 16, 0.85),
-                          Tile(128, 64, 16, 0.85), Tile(128, 128, 8, 0.96), Tile(128, 256, 8, 1.0)]
+cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.72), Tile(64, 128, 16, 0.85),
+                          Tile(128, 64, 16, 0.88), Tile(128, 128, 16, 0.96), Tile(128, 256, 8, 1.0)]
 cdef Tile[COOPERATIVE_KINDS] COOPERATIVE_TILES = [Tile(64, 64, 32, 0.45), Tile(128, 128, 32, 0.80),
                                                   Tile(128, 256, 32, 1.0)]
 cdef int ONLY = -1            # the kind that is always taken
@@ -217,7 +217,7 @@ cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
     constant(&l, 5, q.n % many == 0 and address_of(q.out) & 15 == 0)
     if not cooperative:
         constant(&l, 6, tile.depth)
-        constant(&l, 7, features(q.out) & IS_SOFTWARE != 0)
+        constant(&l, 7, features(q.out) & IS_SOFTWARE != 0 and tile.rows * tile.cols > 64 * 64)
     spread(&l, tiles(q, tile.rows, tile.cols))
     return launch(&l, q.out, q.call)
 
