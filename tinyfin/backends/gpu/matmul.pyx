@@ -176,7 +176,8 @@ cdef int kind_of(const Product *q) noexcept nogil:
     """The kind of tiles for chains of floats."""
     if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
         return SMALL
-    return ONLY if ONLY >= 0 else fastest(q, TILES, KINDS)
+    # compilers of OpenGL leave too few registers for the largest tiles
+    return ONLY if ONLY >= 0 else fastest(q, TILES, KINDS - (q.out.backend == TF_OPENGL))
 
 
 cdef bint cooperates(const Product *q) noexcept nogil:
@@ -217,7 +218,8 @@ cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
     constant(&l, 5, q.n % many == 0 and address_of(q.out) & 15 == 0)
     if not cooperative:
         constant(&l, 6, tile.depth)
-        constant(&l, 7, features(q.out) & IS_SOFTWARE != 0 and tile.rows * tile.cols > 64 * 64)
+        constant(&l, 7, q.out.backend == TF_OPENGL or (features(q.out) & IS_SOFTWARE != 0
+                                                       and tile.rows * tile.cols > 64 * 64))
     spread(&l, tiles(q, tile.rows, tile.cols))
     return launch(&l, q.out, q.call)
 

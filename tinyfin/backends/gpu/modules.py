@@ -9,7 +9,8 @@ from functools import cache
 
 from tinyfin import config
 from tinyfin.backends.gpu.prune import pruned
-from tinyfin.backends.gpu.text import assembled
+from tinyfin.backends.gpu.text import assembled, numbered, valued
+from tinyfin.backends.gpu.unroll import unrolled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,25 @@ def spirv(number: int, soft: bool) -> bytes:
     return archive().read(f"spirv/{entry['name']}{'_soft' if soft and entry['soft'] else ''}.spv")
 
 
-def glsl(number: int, constants: Sequence[int], soft: bool) -> str:
-    """A module's text for OpenGL."""
+@cache
+def flat(number: int) -> str | None:
+    """A module's text for OpenGL without macros, its constants open; None where it has no loops to write out."""
+    name = f"opengl/{shaders()[number]['name']}.glsl"
+    return archive().read(name).decode() if name in archive().namelist() else None
+
+
+def glsl(number: int, constants: Sequence[int], soft: bool, long: bool = False) -> str:
+    """A module's text for OpenGL.
+
+    Args:
+        soft: emulate fused multiply-add.
+        long: write out the loops that index registers, where fused multiply-add is not emulated.
+    """
+    entry = shaders()[number]
     ASKED[number] = soft
-    return pruned(assembled(shaders()[number], parts(), "opengl", soft, constants))
+    text = flat(number) if long and not soft else None
+    if text is None:
+        return pruned(assembled(entry, parts(), "opengl", soft, constants))
+    first, rest = text.split("\n", 1)
+    known = unrolled(rest, valued(entry, constants))
+    return "\n".join([first, *numbered(entry, constants), known])

@@ -113,19 +113,39 @@ def operands(about: Mapping[str, Any], parts: Mapping[str, str]) -> str:
     return text
 
 
+def numbered(about: Mapping[str, Any], constants: Sequence[int]) -> list[str]:
+    """The definitions of the constants' values; those behind the given ones are 0."""
+    return [f"#define TF_C{i} {v}u" for i, v in enumerate(valued(about, constants).values())]
+
+
+def valued(about: Mapping[str, Any], constants: Sequence[int]) -> dict[str, int]:
+    """Name of a constant -> its value."""
+    names = about["constants"]
+    return dict(zip(names, (*constants, *[0] * len(names))))
+
+
+def open_text(about: Mapping[str, Any], parts: Mapping[str, str]) -> str | None:
+    """The GLSL of a module for OpenGL, constants and UNROLL left open, where its body has loops to write out."""
+    written_out = "UNROLL" in included(about["file"], parts)
+    if not written_out or about.get("needs") or "expression" in about:
+        return None
+    return assembled(about, parts, "opengl", constants=None)
+
+
 def assembled(
     about: Mapping[str, Any],
     parts: Mapping[str, str],
     api: str,
     soft: bool = False,
-    constants: Sequence[int] = (),
+    constants: Sequence[int] | None = (),
 ) -> str:
     """The GLSL of one module.
 
     Args:
         about: the module's entry of the index.
         parts: name of a file in shaders/ -> its text.
-        api: 'vulkan', or 'opengl', which takes the constants' values too.
+        api: 'vulkan', or 'opengl', which takes the constants' values too; None leaves the names TF_C0... and
+            UNROLL open.
         soft: emulate fused multiply-add through double.
     """
     kind = about["kind"]
@@ -137,9 +157,8 @@ def assembled(
     head += [f"#define {name} {value}" for name, value in about.get("defines", {}).items()]
     if soft:
         head.append("#define VM_SOFTFMA")
-    values = (*constants, *[0] * len(about["constants"]))[: len(about["constants"])]
-    if api == "opengl":
-        head += [f"#define TF_C{i} {v}u" for i, v in enumerate(values)]
+    if api == "opengl" and constants is not None:
+        head += [*numbered(about, constants), "#define UNROLL"]
     text = included("prelude.glsl", parts) + "\n".join(declarations(about, api)) + "\n"
     if kind == "float":
         text += included("vmath.inc", parts)

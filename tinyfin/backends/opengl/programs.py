@@ -19,15 +19,17 @@ class Compiler:
 
     Args:
         soft: emulate fused multiply-add.
+        long: write loops out; software compiles short texts faster, and to the same code.
     """
 
-    def __init__(self, opened: Opened, soft: bool = False) -> None:
+    def __init__(self, opened: Opened, soft: bool = False, long: bool | None = None) -> None:
         self.opened, self.soft = opened, soft
+        self.long = opened.physical.kind == "hardware" if long is None else long
         self.programs: list[Any] = []
 
     def make(self, shader: int, constants: tuple[int, ...]) -> int:
         """The handle of a module's program: its number, and the places of its parameters above."""
-        text = modules.glsl(shader, constants, self.soft)
+        text = modules.glsl(shader, constants, self.soft, self.long)
         return self.opened.stream.call(lambda: self.compiled(shader, text))
 
     def compiled(self, shader: int, text: str) -> int:
