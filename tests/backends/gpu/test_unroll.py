@@ -54,6 +54,18 @@ def test_conditions_that_are_known():
     assert calls == "a[0u];b[1u];"
 
 
+def test_nothing_stays_behind_a_return():
+    text = (
+        "void main() { a; if (M == 2u) { if (x) return; b; return; } barrier(); } void f() { c; }"
+    )
+    assert (
+        "".join(unrolled(text, SIZES).split())
+        == "voidmain(){a;{{if(x)return;b;return;}}}voidf(){c;}"
+    )
+    text = "void main() { if (M == 2u) { b; if (x) return; } barrier(); }"
+    assert "barrier" in unrolled(text, SIZES)
+
+
 def test_other_loops_stay():
     for head in (
         "(uint i = 0u; i < K; i++)",

@@ -11,13 +11,13 @@ from tinyfin.backends.base import REGISTRY
 from tinyfin.backends.gpu import backend, modules
 from tinyfin.backends.gpu.launch import set_device
 from tinyfin.backends.gpu.slabs import Pool, Slab
-from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, STREAMS, Stream
+from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, STAGED, STREAMS, Stream
 from tinyfin.core.device import SLOTS
 
 COUNTS = {
     "UseProgram": 1, "ProgramUniform1uiv": 4, "ProgramUniform2uiv": 4, "BindBufferBase": 3, "DispatchCompute": 3,
-    "MemoryBarrier": 1, "BindBuffer": 2, "BufferSubData": 4, "GetBufferSubData": 4, "FenceSync": 2,
-    "ClientWaitSync": 3, "DeleteSync": 1, "Flush": 0, "GetError": 0, "GetGraphicsResetStatus": 0,
+    "MemoryBarrier": 1, "BindBuffer": 2, "BufferSubData": 4, "GetBufferSubData": 4, "CopyBufferSubData": 5,
+    "FenceSync": 2, "ClientWaitSync": 3, "DeleteSync": 1, "Flush": 0, "GetError": 0, "GetGraphicsResetStatus": 0,
 }  # fmt: skip
 SIGNALLED, EXPIRED, FAILED = 0x911A, 0x911B, 0x911D
 KEEP = []
@@ -39,7 +39,7 @@ class Driver(backend.Device):
     def __init__(self, seconds=5.0, **answers):
         self.answers = {"FenceSync": 1, "ClientWaitSync": SIGNALLED, **answers}
         self.calls, self.wait = [], {}
-        self.memory, self.bound = bytearray(40 << 20), None
+        self.memory, self.bound, self.staged = bytearray(40 << 20), {}, {}
         self.stream = Stream("played", seconds)
         self.faults, self.slabs = Quiet(), itertools.count(1)
         self.pool = Pool(self.new_slab, lambda slab: None, "played", 64 << 20)
@@ -51,6 +51,13 @@ class Driver(backend.Device):
     def new_slab(self, nbytes):
         number = next(self.slabs)
         return Slab(number, number << ADDRESS_SHIFT, 0, nbytes)
+
+    def stage(self, write=501, read=502):
+        """Gives the stream buffers that the host sees."""
+        made = [(ctypes.c_ubyte * n)() for n in STAGED]
+        self.staged.update(zip((write, read), (memoryview(m).cast("B") for m in made)))
+        to_write, to_read = map(ctypes.addressof, made)
+        self.stream.stage(write, to_write, read, to_read)
 
     def write(self, block, offset, data):
         self.stream.write(block.block + offset, data)
@@ -65,7 +72,12 @@ class Driver(backend.Device):
             self.calls.append((name, *args))
             if name in self.wait:
                 self.wait[name].wait(10)
-            if name.endswith("BufferSubData"):
+            if name == "BindBuffer":
+                self.bound[args[0]] = args[1]
+            elif name == "CopyBufferSubData":
+                source, target = (self.staged.get(self.bound[k], self.memory) for k in args[:2])
+                target[args[3] : args[3] + args[4]] = source[args[2] : args[2] + args[4]]
+            elif name.endswith("BufferSubData"):
                 here = slice(args[1], args[1] + args[2])
                 there = (ctypes.c_char * args[2]).from_address(args[3])
                 if name == "BufferSubData":
@@ -157,11 +169,38 @@ def test_transfers(played):
     driver.stream.read(address, out)
     assert out == wanted and len(driver.names("BufferSubData")) == 5
     bound = [c[1:3] for c in driver.calls if c[0] == "BindBuffer"]
-    assert bound == [(0x8F37, 3)] * 5 + [(0x8F36, 3)] * 5
+    assert bound == [(0x8F37, 3)] * 5 + [(0x8F36, 3)] * 5 and not driver.names("CopyBufferSubData")
     small = bytearray(5)
     driver.stream.read(address + 7, small)
     driver.stream.read(address, bytearray())
     assert small == wanted[7:12]
+
+
+def test_transfers_through_buffers_that_the_host_sees(played):
+    """Large buffers are neither given nor asked for bytes by the host."""
+    driver, _ = played()
+    driver.stage()
+    data = bytearray(bytes(range(256)) * 80_000)
+    address = 3 << ADDRESS_SHIFT | 1000
+    driver.stream.write(address, data)
+    wanted, data[:] = bytes(data), bytes(len(data))
+    out = bytearray(len(data))
+    driver.stream.read(address, out)
+    assert out == wanted and not driver.names("BufferSubData", "GetBufferSubData")
+    copies = [c[3:] for c in driver.calls if c[0] == "CopyBufferSubData"]
+    part, side = STAGED[1], STAGED[0] // 2
+    starts = [c[0] for c in copies[:5]]
+    assert starts == [0, part, side, side + part, 0]  # back on a side that the device has read
+    places = [i for i, c in enumerate(driver.calls) if c[0] == "CopyBufferSubData"]
+    waits = [i for i, c in enumerate(driver.calls) if c[0] == "ClientWaitSync"]
+    assert any(places[3] < i < places[4] for i in waits)
+    assert not any(i < places[3] for i in waits)
+    for n in (1, 5, 63, 64, 65, 4095):
+        piece = wanted[n : 2 * n]
+        driver.stream.write(address + n, piece)
+        small = bytearray(n)
+        driver.stream.read(address + n, small)
+        assert small == piece
 
 
 @pytest.mark.parametrize(
@@ -241,7 +280,7 @@ def test_in_a_fork(played):
 
 def test_wrong_functions():
     stream = Stream("x", 1.0)
-    with pytest.raises(ValueError, match="2 functions, expected 15"):
+    with pytest.raises(ValueError, match="2 functions, expected 16"):
         stream.connect([1, 2])
     with pytest.raises(RuntimeError, match="x has no function glUseProgram"):
-        stream.connect([0] * 15)
+        stream.connect([0] * 16)

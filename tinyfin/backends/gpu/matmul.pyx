@@ -217,7 +217,7 @@ cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
     constant(&l, 4, layout(q, 1, q.b, q.n, q.b_col, q.b_k, many))
     constant(&l, 5, q.n % many == 0 and address_of(q.out) & 15 == 0)
     if not cooperative:
-        constant(&l, 6, tile.depth)
+        constant(&l, 6, 8 if q.out.backend == TF_OPENGL and min(tile.rows, tile.cols) > 64 else tile.depth)
         constant(&l, 7, q.out.backend == TF_OPENGL or (features(q.out) & IS_SOFTWARE != 0
                                                        and tile.rows * tile.cols > 64 * 64))
     spread(&l, tiles(q, tile.rows, tile.cols))

@@ -166,4 +166,26 @@ def choice(text: str, start: re.Match[str], constants: Mapping[str, int]) -> tup
     other = ELSE.match(text, yes)
     no = statement(text, other.end()) if other else yes
     taken = text[head:yes] if condition else text[other.end() : no] if other else ""
-    return "{" + unrolled(taken, constants) + "}", no
+    return "{" + unrolled(taken, constants) + "}", rest_of_block(text, no) if returns(taken) else no
+
+
+def returns(text: str) -> bool:
+    """Whether a statement surely ends the function."""
+    inner, at = text.strip(), 0
+    if inner.startswith("{"):
+        inner = inner[1:-1]
+    last = ""
+    while inner[at:].strip():
+        end = statement(inner, at)
+        last, at = inner[at:end], end
+    return last.strip().startswith("return")
+
+
+def rest_of_block(text: str, at: int) -> int:
+    """At the brace that closes the block around `at`: what is not reached may break rules of the language."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth < 0:
+            return i
+    return len(text)

@@ -26,6 +26,7 @@ typedef struct {
   void (TF_GL *BindBuffer)(uint32_t, uint32_t);
   void (TF_GL *BufferSubData)(uint32_t, intptr_t, intptr_t, const void *);
   void (TF_GL *GetBufferSubData)(uint32_t, intptr_t, intptr_t, void *);
+  void (TF_GL *CopyBufferSubData)(uint32_t, uint32_t, intptr_t, intptr_t, intptr_t);
   void *(TF_GL *FenceSync)(uint32_t, uint32_t);
   uint32_t (TF_GL *ClientWaitSync)(void *, uint32_t, uint64_t);
   void (TF_GL *DeleteSync)(void *);
@@ -35,17 +36,29 @@ typedef struct {
 } tf_gl_functions;
 
 enum { TF_ADDRESS_SHIFT = 40, TF_FENCES = 8, TF_FENCE_AFTER = 64 };
+enum { TF_PART = 4 << 20, TF_SIDE = 2 * TF_PART }; /* bytes of a transfer's parts, and of each side of the ring for writes */
 enum { STORAGE_BUFFER = 0x90D2, COPY_READ = 0x8F36, COPY_WRITE = 0x8F37 };
 enum { STORAGE_BARRIER = 0x2000, UPDATE_BARRIER = 0x200 };
 enum { COMMANDS_COMPLETE = 0x9117, FLUSH_COMMANDS = 1, TIMEOUT_EXPIRED = 0x911B, WAIT_FAILED = 0x911D };
 /* What ends a stream besides OpenGL's own errors, which start at 0x500. */
 enum { TF_LATE = 1, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED };
 
+/* Buffers that the host sees while the device uses them. Bytes go through these: a driver that is given or asked
+   for a few bytes of a large buffer moves all of it, 64 MiB in five milliseconds. */
+typedef struct {
+  uint32_t write, read;      /* buffers of 2 TF_SIDE and TF_PART bytes; 0: the driver has none, bytes go directly */
+  char *to_write, *to_read;  /* the same for the host */
+  int side;                  /* of the ring for writes that is filled, */
+  int64_t used;              /* so many bytes of it */
+  void *passed[2];           /* fences behind what was read from its sides */
+} tf_gl_staging;
+
 /* The state of the context, for its thread alone. */
 typedef struct {
   tf_gl_functions fn;
   uint32_t program, bound[TF_OPERANDS], fault; /* fault: the buffer of the record of bad indices */
   tf_hazards hazards;
+  tf_gl_staging staging;
   void *fences[TF_FENCES];
   int current, work; /* work: dispatches since the last fence */
   int unflushed;
@@ -125,11 +138,38 @@ static int32_t context_launch(tf_gl_context *g, uint64_t handle, const tf_launch
   return ++g->work >= TF_FENCE_AFTER ? context_fence(g) : 0;
 }
 
+static intptr_t context_offset(uint64_t address) { return (intptr_t)(address & (((uint64_t)1 << TF_ADDRESS_SHIFT) - 1)); }
+
+/* Room in the ring for a part: 0, and its place. */
+static int32_t context_room(tf_gl_context *g, int64_t n, int64_t *at) {
+  tf_gl_staging *s = &g->staging;
+  n = (n + 63) & ~(int64_t)63;
+  if (s->used + n > TF_SIDE) { /* the other side, as soon as the device has read what is there */
+    s->passed[s->side] = g->fn.FenceSync(COMMANDS_COMPLETE, 0);
+    s->side = 1 - s->side;
+    s->used = 0;
+    int32_t rc = context_await(g, &s->passed[s->side]);
+    if (rc) return rc;
+  }
+  *at = s->side * (int64_t)TF_SIDE + s->used;
+  s->used += n;
+  return 0;
+}
+
 static int32_t context_write(tf_gl_context *g, uint64_t address, uint64_t n, const void *host) {
   context_barrier(g, STORAGE_BARRIER | UPDATE_BARRIER);
   g->fn.BindBuffer(COPY_WRITE, (uint32_t)(address >> TF_ADDRESS_SHIFT));
-  g->fn.BufferSubData(COPY_WRITE, (intptr_t)(address & (((uint64_t)1 << TF_ADDRESS_SHIFT) - 1)), (intptr_t)n, host);
   g->unflushed = 1;
+  if (!g->staging.write) {
+    g->fn.BufferSubData(COPY_WRITE, context_offset(address), (intptr_t)n, host);
+    return 0;
+  }
+  int64_t at;
+  int32_t rc = context_room(g, (int64_t)n, &at);
+  if (rc) return rc;
+  memcpy(g->staging.to_write + at, host, n);
+  g->fn.BindBuffer(COPY_READ, g->staging.write);
+  g->fn.CopyBufferSubData(COPY_READ, COPY_WRITE, at, context_offset(address), (intptr_t)n);
   return 0;
 }
 
@@ -139,7 +179,14 @@ static int32_t context_read(tf_gl_context *g, uint64_t address, uint64_t n, void
   if (rc) return rc;
   context_barrier(g, STORAGE_BARRIER | UPDATE_BARRIER);
   g->fn.BindBuffer(COPY_READ, (uint32_t)(address >> TF_ADDRESS_SHIFT));
-  g->fn.GetBufferSubData(COPY_READ, (intptr_t)(address & (((uint64_t)1 << TF_ADDRESS_SHIFT) - 1)), (intptr_t)n, host);
-  return context_error(g);
+  if (!g->staging.read) {
+    g->fn.GetBufferSubData(COPY_READ, context_offset(address), (intptr_t)n, host);
+    return context_error(g);
+  }
+  g->fn.BindBuffer(COPY_WRITE, g->staging.read);
+  g->fn.CopyBufferSubData(COPY_READ, COPY_WRITE, context_offset(address), 0, (intptr_t)n);
+  rc = context_finish(g);
+  if (!rc) memcpy(host, g->staging.to_read, n);
+  return rc;
 }
 #endif

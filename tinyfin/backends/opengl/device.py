@@ -11,7 +11,7 @@ import sys
 import threading
 
 from tinyfin.backends.gpu.slabs import Slab
-from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, Stream
+from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, STAGED, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ VERSION = 430
 """The first OpenGL with compute shaders."""
 SOFTWARE = ("llvmpipe", "softpipe", "SwiftShader")
 COPY_WRITE, DYNAMIC_COPY, DYNAMIC_STORAGE = 0x8F37, 0x88EA, 0x100
+MAP_READ, MAP_WRITE, PERSISTENT, COHERENT, CLIENT_STORAGE = 1, 2, 0x40, 0x80, 0x200
 OUT_OF_MEMORY = 0x505
 MOST_DEVICES = 16
 LEAVING_SECONDS = 5.0
@@ -145,20 +146,41 @@ class Allocator:
         self.bind = CFUNCTYPE(None, c_uint, c_uint)(load("glBindBuffer"))
         self.data = CFUNCTYPE(None, c_uint, c_ssize_t, c_void_p, c_uint)(load("glBufferData"))
         self.error = CFUNCTYPE(c_uint)(load("glGetError"))
-        fixed = load("glBufferStorage")  # OpenGL 4.4: drivers do not move such buffers to the host
+        fixed = load(
+            "glBufferStorage"
+        )  # OpenGL 4.4: memory that only the device sees, or that both see
         self.storage = (
             CFUNCTYPE(None, c_uint, c_ssize_t, c_void_p, c_uint)(fixed) if fixed else None
         )
 
-    def allocate(self, nbytes: int) -> int | None:
-        """The number of a new buffer; None where the driver has no more."""
+        self.flags = DYNAMIC_STORAGE
+        self.map = CFUNCTYPE(c_void_p, c_uint, c_ssize_t, c_ssize_t, c_uint)(
+            load("glMapBufferRange")
+        )
+
+    def staging(self) -> tuple[int, int, int, int] | None:
+        """Buffers for bytes to and from the device, as `Stream.stage` takes them; None where the driver has none."""
+        if self.storage is None:
+            return None
+        found = []
+        for nbytes, way in zip(STAGED, (MAP_WRITE, MAP_READ | CLIENT_STORAGE)):
+            number = self.allocate(nbytes, way | PERSISTENT | COHERENT)
+            where = number and self.map(COPY_WRITE, 0, nbytes, way & 3 | PERSISTENT | COHERENT)
+            if not number or not where:
+                return None
+            found += [number, where]
+        self.flags = 0  # bytes reach other buffers through these
+        return tuple(found)
+
+    def allocate(self, nbytes: int, flags: int | None = None) -> int | None:
+        """The number of a new buffer; None where the driver has no more. flags: of its storage, where not usual."""
         from ctypes import byref, c_uint
 
         number = c_uint()
         self.generate(1, byref(number))
         self.bind(COPY_WRITE, number.value)
         if self.storage is not None:
-            self.storage(COPY_WRITE, nbytes, None, DYNAMIC_STORAGE)
+            self.storage(COPY_WRITE, nbytes, None, self.flags if flags is None else flags)
         else:
             self.data(COPY_WRITE, nbytes, None, DYNAMIC_COPY)
         failed = self.error()
@@ -200,6 +222,9 @@ class Opened:
             self.context = context(self.physical.settings)
             self.allocator = Allocator(loader(self.context))
             self.stream.connect([self.function(name) for name in FUNCTIONS])
+            staging = self.allocator.staging()
+            if staging is not None:
+                self.stream.stage(*staging)
         except BaseException as error:
             self.error = error
             return

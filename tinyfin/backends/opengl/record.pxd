@@ -5,13 +5,18 @@ from tinyfin.backends.gpu.launch cimport tf_launch
 from tinyfin.backends.gpu.programs cimport Programs
 
 cdef extern from "stream.h":
-    enum: TF_GL_RING, TF_ADDRESS_SHIFT, TF_PART
+    enum: TF_GL_RING, TF_ADDRESS_SHIFT, TF_PART, TF_SIDE
     enum: TF_LAUNCH, TF_WRITE, TF_READ, TF_FINISH, TF_CALL, TF_STOP
     enum: TF_LATE, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED
     ctypedef struct tf_gl_functions:
         pass
+    ctypedef struct tf_gl_staging:
+        uint32_t write, read
+        char *to_write
+        char *to_read
     ctypedef struct tf_gl_context:
         tf_gl_functions fn
+        tf_gl_staging staging
         uint32_t fault
         uint64_t timeout
     ctypedef struct tf_command:

@@ -13,8 +13,8 @@ cdef enum:
     HELD = 32 << 20                  # bytes that may wait to be written
 
 FUNCTIONS = ("UseProgram", "ProgramUniform1uiv", "ProgramUniform2uiv", "BindBufferBase", "DispatchCompute",
-             "MemoryBarrier", "BindBuffer", "BufferSubData", "GetBufferSubData", "FenceSync", "ClientWaitSync",
-             "DeleteSync", "Flush", "GetError", "GetGraphicsResetStatus")
+             "MemoryBarrier", "BindBuffer", "BufferSubData", "GetBufferSubData", "CopyBufferSubData", "FenceSync",
+             "ClientWaitSync", "DeleteSync", "Flush", "GetError", "GetGraphicsResetStatus")
 """Functions of a context that its thread calls, in the order in which `connect` takes their addresses; the
 last may be 0."""
 
@@ -23,6 +23,8 @@ RESULTS = {TF_LATE: "the device did not finish within {seconds:g} s (TINYFIN_GPU
            TF_CLOSED: "the process is ending", TF_FORKED: "the process is a fork, whose parent has the device",
            0x505: "the device is out of memory", 0x507: "the driver has lost the context"}
 
+STAGED = (2 * TF_SIDE, TF_PART)
+"""Bytes of the buffers that `stage` takes."""
 ADDRESS_SHIFT = TF_ADDRESS_SHIFT
 """A device address is the number of a buffer, shifted so far, and the bytes from its start."""
 
@@ -77,6 +79,11 @@ cdef class Stream(Programs):
             if not address and FUNCTIONS[i] != FUNCTIONS[-1]:
                 raise RuntimeError(f"opengl: {self.name} has no function gl{FUNCTIONS[i]}")
             slots[i] = <void *><size_t>address
+
+    def stage(self, uint32_t write, size_t to_write, uint32_t read, size_t to_read):
+        """Takes buffers that the host sees, and their addresses there: bytes go through them from now on."""
+        cdef tf_gl_staging *s = &self.s.context.staging
+        s.write, s.to_write, s.read, s.to_read = write, <char *>to_write, read, <char *>to_read
 
     def serve(self):
         """Runs commands until the stream is stopped."""

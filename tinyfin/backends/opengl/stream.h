@@ -18,7 +18,7 @@
 #define TF_CLOCK CLOCK_MONOTONIC
 #endif
 enum { TF_GL_RING = 256, TF_WAKE_AFTER = 16 };
-enum { TF_PART = 4 << 20, TF_LARGE = 256 << 10, TF_SPARE = 8 }; /* bytes of a transfer's parts; of those kept */
+enum { TF_LARGE = 256 << 10, TF_SPARE = 8 }; /* bytes of parts whose memory is kept, and how many */
 enum { TF_NOTHING, TF_LAUNCH, TF_WRITE, TF_READ, TF_FINISH, TF_CALL, TF_STOP };
 
 typedef struct {
