@@ -83,21 +83,22 @@ int tf_to_int(float v, float low, float high, int least, int most) {
   return v <= low ? least : v >= high ? most : int(v);
 }
 /* The value of an element's bits, and the bits of a value. */
+/* One way out of each function: drivers of OpenGL make a loop of a function with several. */
 float tf_number(uint dtype, uint w) {
-  if (dtype == TF_F32) return FB(w);
-  if (dtype == TF_F16) return vm_h2f(w);
-  if (dtype == TF_BF16) return FB(w << 16);
-  return tf_from_int(int(w));
+  if (dtype == TF_BF16) w <<= 16;
+  else if (dtype == TF_F16) w = UB(vm_h2f(w));
+  else if (dtype != TF_F32) w = UB(tf_from_int(int(w)));
+  return FB(w);
 }
 uint tf_bits(uint dtype, float v) {
   uint w = UB(v);
-  if (dtype == TF_F16) return vm_f2h(v);
-  if (dtype == TF_BF16) return vm_f2b(v);
-  if (dtype == TF_BOOL) return (w & 0x7fffffffu) != 0u ? 1u : 0u;
-  if (dtype == TF_U8) return uint(tf_to_int(v, 0.0f, 255.0f, 0, 255));
-  if (dtype == TF_I8) return uint(tf_to_int(v, -128.0f, 127.0f, -128, 127));
-  if (dtype == TF_I16) return uint(tf_to_int(v, -32768.0f, 32767.0f, -32768, 32767));
-  if (dtype == TF_I32) return uint(tf_to_int(v, -2147483648.0f, 2147483648.0f, -2147483648, 2147483647));
+  if (dtype == TF_F16) w = vm_f2h(v);
+  else if (dtype == TF_BF16) w = vm_f2b(v);
+  else if (dtype == TF_BOOL) w = (w & 0x7fffffffu) != 0u ? 1u : 0u;
+  else if (dtype == TF_U8) w = uint(tf_to_int(v, 0.0f, 255.0f, 0, 255));
+  else if (dtype == TF_I8) w = uint(tf_to_int(v, -128.0f, 127.0f, -128, 127));
+  else if (dtype == TF_I16) w = uint(tf_to_int(v, -32768.0f, 32767.0f, -32768, 32767));
+  else if (dtype == TF_I32) w = uint(tf_to_int(v, -2147483648.0f, 2147483648.0f, -2147483648, 2147483647));
   return w;
 }
 #endif

@@ -28,10 +28,15 @@ shared vec4 tf_bs[2u * DEPTH * B_LINE];
 
 #define TF_FOUR(NAME)                                                                                  \
   vec4 four_##NAME(int i) {                                                                            \
-    if (COMPUTE == TF_F32) return uintBitsToFloat(quad_##NAME(i >> 2));                                \
-    uvec2 w = word64_##NAME(i >> 2);                                                                   \
-    return vec4(tf_number(COMPUTE, w.x & 0xffffu), tf_number(COMPUTE, w.x >> 16),                      \
-                tf_number(COMPUTE, w.y & 0xffffu), tf_number(COMPUTE, w.y >> 16));                     \
+    precise vec4 v;                                                                                    \
+    if (COMPUTE == TF_F32) {                                                                           \
+      v = uintBitsToFloat(quad_##NAME(i >> 2));                                                        \
+    } else {                                                                                           \
+      uvec2 w = word64_##NAME(i >> 2);                                                                 \
+      v = vec4(tf_number(COMPUTE, w.x & 0xffffu), tf_number(COMPUTE, w.x >> 16),                       \
+               tf_number(COMPUTE, w.y & 0xffffu), tf_number(COMPUTE, w.y >> 16));                      \
+    }                                                                                                  \
+    return v;                                                                                          \
   }
 TF_FOUR(a)
 TF_FOUR(b)

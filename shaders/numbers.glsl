@@ -1,10 +1,12 @@
 /* Elements of `@NAME` as the type T that the body computes with. */
 #ifdef TF_FLOAT
 float load_@NAME(uint dtype, int i) {
-  if (dtype >= TF_SCALAR) return FB(at_@NAME().x);
-  if (dtype == TF_I64) return FB(tf_long_to_f32(word64_@NAME(i)));
-  if (dtype == TF_F64) return FB(tf_f64_to_f32(word64_@NAME(i)));
-  return tf_number(dtype, word_@NAME(dtype, i));
+  uint w;
+  if (dtype >= TF_SCALAR) w = at_@NAME().x;
+  else if (dtype == TF_I64) w = tf_long_to_f32(word64_@NAME(i));
+  else if (dtype == TF_F64) w = tf_f64_to_f32(word64_@NAME(i));
+  else w = UB(tf_number(dtype, word_@NAME(dtype, i)));
+  return FB(w);
 }
 void store_@NAME(uint dtype, int i, float v) {
   if (dtype == TF_I64) set_word64_@NAME(i, tf_f32_to_long(UB(v)));

@@ -82,12 +82,14 @@ uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(tf_b@K.v[tf_byt
 #endif
 /* The bits of an element of up to four bytes; integers with their sign, halves as they are. */
 uint word_@NAME(uint dtype, int i) {
-  if (dtype == TF_BOOL) return word8_@NAME(i) != 0u ? 1u : 0u;
-  if (dtype == TF_U8) return word8_@NAME(i);
-  if (dtype == TF_I8) return uint(int(word8_@NAME(i) << 24) >> 24);
-  if (dtype == TF_I16) return uint(int(word16_@NAME(i) << 16) >> 16);
-  if (dtype == TF_F16 || dtype == TF_BF16) return word16_@NAME(i);
-  return word32_@NAME(i);
+  uint w;
+  if (dtype <= TF_I8) w = word8_@NAME(i);
+  else if (dtype == TF_I16 || dtype == TF_F16 || dtype == TF_BF16) w = word16_@NAME(i);
+  else w = word32_@NAME(i);
+  if (dtype == TF_BOOL) w = w != 0u ? 1u : 0u;
+  else if (dtype == TF_I8) w = uint(int(w << 24) >> 24);
+  else if (dtype == TF_I16) w = uint(int(w << 16) >> 16);
+  return w;
 }
 void set_word_@NAME(uint dtype, int i, uint v) {
   if (dtype <= TF_I8) set_word8_@NAME(i, v);

@@ -77,7 +77,7 @@ def flattened(text: str) -> str | None:
     except ImportError:
         return None
     made, out = Preprocessor(), io.StringIO()
-    made.line_directive = None
+    made.line_directive = None  # pyright: ignore[reportAttributeAccessIssue]
     made.parse(text)
     made.write(out)
     return re.sub(r"\n\s*\n+", "\n", out.getvalue())
