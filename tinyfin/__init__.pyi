@@ -14,6 +14,7 @@ from tinyfin import io as io
 from tinyfin import linalg as linalg
 from tinyfin import nn as nn
 from tinyfin import optim as optim
+from tinyfin import profiler as profiler
 from tinyfin import utils as utils
 from tinyfin.autograd.modes import deterministic as deterministic
 from tinyfin.autograd.modes import enable_grad as enable_grad

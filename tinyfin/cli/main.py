@@ -19,12 +19,12 @@ def build_parser() -> ArgumentParser:
     import argparse
 
     import tinyfin
-    from tinyfin.cli import demo, info, shaders
+    from tinyfin.cli import demo, info, profile, shaders
 
     parser = argparse.ArgumentParser(prog="tinyfin", description="A small deep-learning library.")
     parser.add_argument("--version", action="version", version=f"tinyfin {tinyfin.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-    for module in (info, demo, shaders):
+    for module in (info, demo, profile, shaders):
         module.add_parser(commands)
     return parser
 

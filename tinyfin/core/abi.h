@@ -59,6 +59,7 @@ typedef struct {
   uint8_t compute;   /* dtype in which an elementwise or reduce row computes; set by infer */
   uint8_t needs_copy; /* a view row answers: strides do not allow it, copy first */
   int64_t detail[4];
+  int64_t launched[2]; /* numbers of the device's dispatches: the first of the call, and the one behind its last */
 } tf_call;
 
 typedef int (*tf_kernel)(const tf_view *const *in, int n, tf_view *const *out,

@@ -32,6 +32,7 @@ cdef extern from "abi.h" nogil:
         uint8_t compute
         uint8_t needs_copy
         int64_t detail[4]
+        int64_t launched[2]
 
     ctypedef int (*tf_kernel)(const tf_view *const *inputs, int n, tf_view *const *outputs,
                               const tf_attrs *at, tf_call *call) noexcept nogil

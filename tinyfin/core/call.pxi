@@ -184,11 +184,20 @@ cdef object run_elsewhere(Op op, PyObject **args, int n, const tf_attrs *at, bin
 
 cdef inline int launch(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
                        tf_call *call, uint32_t bits, int backend, int64_t work) noexcept:
+    """Runs the kernel, and notes when, where that is asked for."""
+    if NOTING:
+        return launch_noted(op, ins, n, outs, at, call, bits, backend, work)
+    return launch_now(op, ins, n, outs, at, call, bits, backend, work)
+
+
+cdef inline int launch_now(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
+                           tf_call *call, uint32_t bits, int backend, int64_t work) noexcept:
     """Runs the kernel with its context, in flush mode where that is asked for."""
     cdef int rc
     cdef uint32_t csr = 0
     call.ctx, call.mode = op.ctx[backend], TF_DETERMINISTIC if bits & DETERMINISTIC else 0
     memset(call.detail, 0, sizeof(call.detail))  # kernels fill in what their error has to tell
+    call.launched[0] = call.launched[1] = 0
     if call.mode:
         if op.inexact >> backend & 1:
             return TF_ENONDET

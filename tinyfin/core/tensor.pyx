@@ -159,6 +159,7 @@ cdef Tensor alias_of(Tensor x):
 
 
 include "node.pxi"
+include "events.pxi"
 include "call.pxi"
 include "op.pxi"
 include "wrap.pxi"

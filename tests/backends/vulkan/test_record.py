@@ -45,6 +45,9 @@ COUNTS = {
     "CmdDispatch": 4,
     "CmdPipelineBarrier": 10,
     "CmdCopyBuffer": 5,
+    "CmdResetQueryPool": 4,
+    "CmdWriteTimestamp": 4,
+    "GetQueryPoolResults": 8,
     "QueueSubmit": 4,
     "WaitSemaphores": 3,
     "GetSemaphoreCounterValue": 3,
@@ -113,5 +116,26 @@ def test_the_first_failure_ends_the_stream(answers, error, text):
 
 
 def test_wrong_numbers_of_functions():
-    with pytest.raises(ValueError, match="2 functions and 1 buffers, expected 10 and 8"):
+    with pytest.raises(ValueError, match="2 functions and 1 buffers, expected 13 and 8"):
         Stream("x", [1, 2], 1, 1, 1, [1], 1.0)
+
+
+def test_no_timestamps_unless_asked_for():
+    driver = Driver()
+    stream = driver.stream()
+    copies(stream, (0, 1000))
+    stream.synchronize()
+    assert not {"CmdResetQueryPool", "CmdWriteTimestamp", "GetQueryPoolResults"} & set(driver.calls)
+    assert stream.time(9) == 0 and driver.calls.count("CmdWriteTimestamp") == 1
+    assert len(stream.untime()) == 1 and driver.calls.count("GetQueryPoolResults") == 1
+    driver.calls.clear()
+    copies(stream, (0, 1000))
+    assert "CmdResetQueryPool" not in driver.calls
+
+
+def test_timestamps_that_cannot_be_read():
+    driver = Driver(GetQueryPoolResults=-4)
+    stream = driver.stream()
+    stream.time(9)
+    with pytest.raises(RuntimeError, match="the device was lost"):
+        stream.untime()

@@ -9,11 +9,15 @@ from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from tinyfin.backends.gpu.faults import Faults
     from tinyfin.backends.gpu.slabs import Block, Pool
+
+
+WATCHERS: list[Callable[[str, Any], None]] = []
+"""Functions that are told the name of each device that is opened from now on, and the device."""
 
 
 class Device:
@@ -36,6 +40,14 @@ class Device:
         """Waits for everything asked so far; raises what a kernel found in its indices."""
         self.stream.synchronize()
         self.faults.check(self.name)
+
+    def time(self) -> bool:
+        """Begins to take the time of each dispatch; whether the device can."""
+        return False
+
+    def untime(self) -> tuple[int, list[tuple[int, int]]]:
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
+        raise NotImplementedError
 
     def write(self, block: Block, offset: int, data: memoryview) -> None:
         """Bytes of the host into a block; the host's may change when it returns."""
@@ -121,6 +133,8 @@ class GPUBackend(Backend):
             del self.opened_devices[index], self.streams()[index]
             self.allocate.forget(index)
             raise
+        for watcher in WATCHERS:
+            watcher(name, new)
 
     def device_of(self, block: Block) -> Any:
         """The device whose pool a block is from."""

@@ -4,6 +4,7 @@ from tinyfin.core.errors import FAILED
 cdef tf_launcher LAUNCHERS[TF_MAXBACKEND]
 cdef uint32_t FEATURES[TF_MAXBACKEND][256]
 cdef uint64_t FAULTS[TF_MAXBACKEND][256]
+cdef int64_t LAUNCHED[TF_MAXBACKEND][256]      # dispatches so far, as each stream counts them too
 SCRATCH = {}
 """Slot -> function of (bytes, device number) that gives a block."""
 
@@ -21,6 +22,10 @@ cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept:
         LAUNCHERS[where.backend](where.index, l)
     except BaseException as error:
         return failed(where, call, error)
+    if not call.launched[1]:
+        call.launched[0] = LAUNCHED[where.backend][where.index]
+    LAUNCHED[where.backend][where.index] += 1
+    call.launched[1] = LAUNCHED[where.backend][where.index]
     return TF_OK
 
 
@@ -58,3 +63,4 @@ def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t
     FEATURES[slot][index] = (HAS_INT64 * int64 | HAS_FLOAT64 * float64 | HAS_COOPERATIVE * (cooperative & 3)
                              | IS_SOFTWARE * software)
     FAULTS[slot][index] = fault
+    LAUNCHED[slot][index] = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tinyfin.backends.gpu.slabs import Slab
 from tinyfin.backends.vulkan import cooperative
-from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
+from tinyfin.backends.vulkan.record import FUNCTIONS, QUERIES, RING, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Physical:
         self.groups = tuple(limits.maxComputeWorkGroupCount)
         self.invocations: int = limits.maxComputeWorkGroupInvocations
         self.group = tuple(limits.maxComputeWorkGroupSize)
+        self.tick: float = limits.timestampPeriod
         self.float64 = self.int64 = False
         self.cooperative = 0
 
@@ -295,6 +296,27 @@ class Opened:
             [number(b) for b in buffers],
             seconds,
         )
+
+    @property
+    def tick(self) -> float:
+        """Nanoseconds of a timestamp's unit; 0 where the queue takes none."""
+        vk = api()
+
+        families = vk.vkGetPhysicalDeviceQueueFamilyProperties(self.physical.handle)
+        return self.physical.tick if families[self.family].timestampValidBits else 0.0
+
+    def query_pool(self) -> int:
+        """A pool of as many timestamps as a stream takes."""
+        vk = api()
+
+        info = vk.VkQueryPoolCreateInfo(queryType=vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=QUERIES)
+        return number(vk.vkCreateQueryPool(self.handle, info, None))
+
+    def destroy_query_pool(self, pool: int) -> None:
+        """Gives a pool back that no work uses any more."""
+        vk = api()
+
+        vk.vkDestroyQueryPool(self.handle, vk.ffi.cast("VkQueryPool", pool), None)
 
     @property
     def unified(self) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock
+from time import perf_counter_ns
 
 from tinyfin import config
 from tinyfin.backends.gpu import backend
@@ -42,11 +43,31 @@ class Device(backend.Device):
         largest = min(heap, (4 << 30) - (64 << 10))
         self.pool = Pool(self.new_slab, self.free_slab, self.name, largest)
         self.pipelines: Any = None
+        self.queries = self.first = self.began = 0
         self.stage: Slab | None = None
         self.ring = Ring(STAGING, self.reach)
         self.moving = RLock()  # one thread at a time moves bytes: the copies let others run
         wanted = device.HOST_VISIBLE | device.HOST_COHERENT
         self.faults = Faults(opened.slab(FAULT_BYTES, (wanted | device.HOST_CACHED, wanted), True))
+
+    def time(self) -> bool:
+        """Begins to take the time of each dispatch; whether the device can."""
+        if self.opened.tick == 0.0:
+            return False
+        self.queries = self.opened.query_pool()
+        self.first = self.stream.time(self.queries)
+        self.began = perf_counter_ns()
+        return True
+
+    def untime(self) -> tuple[int, list[tuple[int, int]]]:
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns()).
+
+        The clocks of device and host are brought together by one wait when it began: to some ten microseconds.
+        """
+        origin, *ticks = self.stream.untime()
+        self.opened.destroy_query_pool(self.queries)
+        times = [self.began + round((t - origin) * self.opened.tick) for t in ticks]
+        return self.first, list(zip(times[::2], times[1::2]))
 
     def use(self, soft: bool) -> None:
         """Takes modules with or without emulated fused multiply-add."""

@@ -5,7 +5,7 @@ from tinyfin.backends.gpu.launch cimport tf_launch, tf_range
 from tinyfin.backends.gpu.programs cimport Programs
 
 cdef extern from "stream.h":
-    enum: TF_RING
+    enum: TF_RING, TF_QUERIES
     ctypedef struct tf_vk_copy:
         uint64_t source, target, size
     ctypedef struct tf_vk_functions:
@@ -22,6 +22,11 @@ cdef extern from "stream.h":
         int64_t timeout
         int32_t lost
         int open
+        uint64_t launches
+        uint64_t *ticks
+        size_t read
+    int32_t stream_time(tf_stream *s, uint64_t queries)
+    int32_t stream_untime(tf_stream *s)
     int32_t stream_wait(tf_stream *s, uint64_t value) nogil
     int32_t stream_flush(tf_stream *s) nogil
     int32_t stream_copy(tf_stream *s, uint64_t source, uint64_t target, tf_vk_copy part, tf_range read,

@@ -1,6 +1,7 @@
 """Recording, submitting and waiting: what runs at each call on a Vulkan device."""
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free
 
 from tinyfin.backends.gpu.launch cimport set_launcher, tf_launch
 from tinyfin.backends.gpu.programs cimport Programs
@@ -13,8 +14,11 @@ cdef enum:
     FORKED = -1000          # what ends a stream besides the results of Vulkan
 
 RING = TF_RING
+QUERIES = TF_RING * TF_QUERIES
+"""Timestamps that a pool holds."""
 FUNCTIONS = ("BeginCommandBuffer", "EndCommandBuffer", "CmdBindPipeline", "CmdPushConstants", "CmdDispatch",
-             "CmdPipelineBarrier", "CmdCopyBuffer", "QueueSubmit", "WaitSemaphores", "GetSemaphoreCounterValue")
+             "CmdPipelineBarrier", "CmdCopyBuffer", "CmdResetQueryPool", "CmdWriteTimestamp", "GetQueryPoolResults",
+             "QueueSubmit", "WaitSemaphores", "GetSemaphoreCounterValue")
 """Functions of the device that a stream calls, in the order in which it takes their addresses."""
 
 RESULTS = {2: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)", -1: "the host is out of memory",
@@ -99,6 +103,23 @@ cdef class Stream(Programs):
         """Waits for everything recorded so far."""
         self.check(stream_flush(&self.s))
         self.wait(self.s.value)
+
+    def time(self, uint64_t queries):
+        """Begins to take the time of each dispatch, in a pool of QUERIES timestamps; gives the number of the first."""
+        self.synchronize()
+        self.check(stream_time(&self.s, queries))
+        self.synchronize()
+        return self.s.launches
+
+    def untime(self):
+        """Ends it. Ticks of the device: when `time` was called, then begin and end of each dispatch since."""
+        cdef size_t i
+        self.synchronize()
+        self.check(stream_untime(&self.s))
+        return [self.s.ticks[i] for i in range(self.s.read)]
+
+    def __dealloc__(self):
+        free(self.s.ticks)
 
     def idle(self):
         """Whether the device has done all that was recorded."""

@@ -7,10 +7,11 @@
 #ifndef TF_STREAM_H
 #define TF_STREAM_H
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include "hazards.h"
 
-enum { TF_RING = 8, TF_FLUSH_AFTER = 64 };
+enum { TF_RING = 8, TF_FLUSH_AFTER = 64, TF_QUERIES = 2 * TF_FLUSH_AFTER + 2 }; /* queries: of a command buffer */
 
 typedef struct { uint32_t type; const void *next; uint32_t flags; const void *inherited; } tf_vk_begin_info;
 typedef struct { uint32_t type; const void *next; uint32_t source, target; } tf_vk_barrier;
@@ -40,6 +41,9 @@ typedef struct {
   void (*CmdPipelineBarrier)(void *, uint32_t, uint32_t, uint32_t, uint32_t, const tf_vk_barrier *, uint32_t,
                              const void *, uint32_t, const void *);
   void (*CmdCopyBuffer)(void *, uint64_t, uint64_t, uint32_t, const tf_vk_copy *);
+  void (*CmdResetQueryPool)(void *, uint64_t, uint32_t, uint32_t);
+  void (*CmdWriteTimestamp)(void *, uint32_t, uint64_t, uint32_t);
+  int32_t (*GetQueryPoolResults)(void *, uint64_t, uint32_t, uint32_t, size_t, void *, uint64_t, uint32_t);
   int32_t (*QueueSubmit)(void *, uint32_t, const tf_vk_submit_info *, uint64_t);
   int32_t (*WaitSemaphores)(void *, const tf_vk_wait_info *, uint64_t);
   int32_t (*GetSemaphoreCounterValue)(void *, uint64_t, uint64_t *);
@@ -57,6 +61,11 @@ typedef struct {
   int current, open, work;     /* work: commands in the open buffer */
   int32_t lost;                /* the first error; the device is not used after it */
   tf_hazards hazards;
+  uint64_t launches;           /* dispatches so far */
+  uint64_t queries;            /* pool of timestamps, two for each dispatch; 0: nobody asks for them */
+  uint32_t stamped[TF_RING];   /* timestamps in each command buffer */
+  uint64_t *ticks;             /* those that were read, in order */
+  size_t read, room;
 } tf_stream;
 
 enum { STAGES = 0x800 | 0x1000, HOST_STAGE = 0x4000 };           /* compute shader, transfer; host */
@@ -73,14 +82,41 @@ static int32_t stream_wait(tf_stream *s, uint64_t value) {
   return rc;
 }
 
+/* Takes the timestamps of a command buffer that is done. */
+static int32_t stream_collect(tf_stream *s, int k) {
+  size_t n = s->stamped[k], room = s->room ? s->room : 4096;
+  s->stamped[k] = 0;
+  if (!n) return 0;
+  while (room < s->read + n) room *= 2;
+  if (room != s->room) {
+    uint64_t *more = (uint64_t *)realloc(s->ticks, room * sizeof(*more));
+    if (!more) return -1;
+    s->ticks = more;
+    s->room = room;
+  }
+  int32_t rc = s->fn.GetQueryPoolResults(s->device, s->queries, (uint32_t)k * TF_QUERIES, (uint32_t)n, n * sizeof(*s->ticks),
+                                         s->ticks + s->read, sizeof(*s->ticks), 1 | 2); /* 64 bits, wait */
+  s->read += n;
+  return rc;
+}
+
+/* The time at which all work before is done. */
+static void stream_stamp(tf_stream *s) {
+  int k = s->current;
+  if (s->queries) s->fn.CmdWriteTimestamp(s->buffers[k], 0x2000, s->queries, (uint32_t)k * TF_QUERIES + s->stamped[k]++);
+}
+
 static int32_t stream_open(tf_stream *s) {
   tf_vk_begin_info info = {42, 0, 1, 0};
   int32_t rc = s->lost;
   if (rc || s->open) return rc;
   s->current = (s->current + 1) % TF_RING;
   rc = stream_wait(s, s->signalled[s->current]);
+  if (!rc) rc = stream_collect(s, s->current);
   if (!rc) rc = s->fn.BeginCommandBuffer(s->buffers[s->current], &info);
   if (rc) { s->lost = rc; return rc; }
+  if (s->queries)
+    s->fn.CmdResetQueryPool(s->buffers[s->current], s->queries, (uint32_t)s->current * TF_QUERIES, TF_QUERIES);
   s->open = 1;
   s->work = 0;
   s->pipeline = 0;
@@ -125,8 +161,28 @@ static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, c
     s->pipeline = pipeline;
   }
   s->fn.CmdPushConstants(buffer, layout, 0x20, 0, bytes, push);
+  stream_stamp(s);
   s->fn.CmdDispatch(buffer, l->groups[0], l->groups[1], l->groups[2]);
+  stream_stamp(s);
+  s->launches++;
   return stream_done(s);
+}
+
+/* Timestamps on: `queries` is a pool of TF_RING * TF_QUERIES. The first one is of now. All work is done. */
+static int32_t stream_time(tf_stream *s, uint64_t queries) {
+  s->queries = queries;
+  s->read = 0;
+  int32_t rc = stream_open(s);
+  if (!rc) stream_stamp(s);
+  return rc ? rc : stream_flush(s);
+}
+
+/* Reads what is left when all work is done, oldest first, and switches timestamps off. */
+static int32_t stream_untime(tf_stream *s) {
+  int32_t rc = 0;
+  for (int i = 1; i <= TF_RING && !rc; i++) rc = stream_collect(s, (s->current + i) % TF_RING);
+  s->queries = 0;
+  return rc;
 }
 
 static int32_t stream_copy(tf_stream *s, uint64_t source, uint64_t target, tf_vk_copy part, tf_range read,

@@ -1,0 +1,80 @@
+"""`tinyfin profile`: runs a script and says where its time went."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the subcommand to the command line."""
+    from argparse import REMAINDER
+
+    from tinyfin.profiler import SORTS
+
+    parser = commands.add_parser(
+        "profile",
+        help="run a script and show where its time goes",
+        description="Runs a Python script as its interpreter would, notes every call of a kernel, and shows which "
+        "take the time on the CPU and on devices. The table goes to standard error.",
+    )
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
+    parser.add_argument(
+        "--sort", choices=SORTS, help="default: time on the device, else on the CPU"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=30, metavar="N", help="rows at most (default: 30)"
+    )
+    parser.add_argument("--shapes", action="store_true", help="tell calls with other shapes apart")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write a trace for chrome://tracing or ui.perfetto.dev"
+    )
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("args", nargs=REMAINDER, metavar="...", help="arguments of the script")
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    """Runs the script; its exit code, also where it fails."""
+    import runpy
+    from pathlib import Path
+
+    import tinyfin
+    from tinyfin.profiler import profile
+
+    if not args.module and not Path(args.script).is_file():
+        print(f"tinyfin profile: there is no file {args.script}", file=sys.stderr)
+        return 2
+    tinyfin.memory_stats()  # opens the device, so that its start is not counted
+    p = profile(record_shapes=args.shapes, profile_memory=True)
+    code, old = 0, (sys.argv[:], sys.path[:])
+    sys.argv = [args.script, *args.args]
+    p.start()
+    try:
+        if args.module:
+            runpy.run_module(args.script, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(args.script).resolve().parent))
+            runpy.run_path(args.script, run_name="__main__")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    finally:
+        p.stop()
+        sys.argv, sys.path[:] = old
+    print(p.key_averages(args.shapes).table(args.sort, args.rows), file=sys.stderr)
+    print(p.summary(), file=sys.stderr)
+    if args.trace:
+        p.export_chrome_trace(args.trace)
+        print(f"trace written to {args.trace}: open it in https://ui.perfetto.dev", file=sys.stderr)
+    return code
