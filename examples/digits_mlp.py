@@ -105,7 +105,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--backend", default="cpu", help="backend to compute on (default: %(default)s)"
+        "--backend",
+        default=tinyfin.backend_name(),
+        help="backend to compute on (default: that of TINYFIN_BACKEND, or cpu)",
     )
     parser.add_argument(
         "--epochs", type=int, default=50, help="passes over the data (default: %(default)s)"
@@ -117,10 +119,8 @@ def main():
         "--compare-torch", action="store_true", help="compare the first 20 losses with PyTorch's"
     )
     args = parser.parse_args()
-    if not tinyfin.backend_set(args.backend):
-        parser.error(
-            f"backend {args.backend!r} is not available; have {', '.join(tinyfin.backend_list())}"
-        )
+    if not tinyfin.backend_set(args.backend):  # warns why
+        parser.error(f"backend {args.backend!r} is not available")
     return compare(args) if args.compare_torch else train(args)
 
 

@@ -11,13 +11,13 @@ def _flag(name, default):
     return default
 
 
-def _number(name, default):
+def _number(name, default, least=0):
     text = os.environ.get(name, "").strip()
     if not text:
         return default
-    if text.isdigit():
+    if text.isdigit() and int(text) >= least:
         return int(text)
-    _complain(name, text, "a whole number")
+    _complain(name, text, f"a whole number from {least} on" if least else "a whole number")
     return default
 
 
@@ -47,7 +47,7 @@ SCRATCH_BYTES = _number("TINYFIN_SCRATCH_BYTES", 1 << 30)
 """Most bytes that one thread's kernel temporaries may take."""
 FALLBACK = _flag("TINYFIN_FALLBACK", True)
 """Whether the CPU runs what a device lacks."""
-GPU_TIMEOUT = _number("TINYFIN_GPU_TIMEOUT", 60)
+GPU_TIMEOUT = _number("TINYFIN_GPU_TIMEOUT", 60, least=1)
 """Seconds that a wait for a GPU may take before its device counts as lost."""
 CACHE = os.environ.get("TINYFIN_CACHE", "~/.cache/tinyfin").strip()
 """Folder of compiled pipelines; empty keeps none."""

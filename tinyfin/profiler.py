@@ -7,7 +7,7 @@ began and ended. What Python itself takes is the rest.
 from __future__ import annotations
 
 import json
-from threading import get_ident
+from _thread import get_ident
 from time import perf_counter_ns
 
 from tinyfin.backends import base

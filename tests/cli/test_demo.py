@@ -178,10 +178,17 @@ def test_without_matplotlib(tmp_path, capsys, monkeypatch):
     assert "matplotlib is not installed" in out and not (tmp_path / "tinyfin-demo.png").exists()
 
 
-@pytest.mark.parametrize("name, text", [("nonsense", "is unknown"), ("null", "computes nothing")])
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("nonsense", "no backend named 'nonsense'"),
+        ("null", "computes nothing"),
+        ("cpu:x", "named 'cpu:0'"),
+    ],
+)
 def test_backend_that_is_not_there(name, text, capsys, tmp_path):
     code, out, err = run(capsys, "--backend", name, "--out", str(tmp_path / "x"))
-    assert code == 2 and out == "" and text in err and "available: cpu" in err
+    assert code == 2 and out == "" and text in err and "are available: cpu" in err
     assert not (tmp_path / "x").exists()
 
 

@@ -170,10 +170,10 @@ def warn(text: str) -> None:
 
 
 def backend_set(name: str) -> bool:
-    """Makes a backend the default for everything created afterwards; False where it is not to be had.
+    """Makes a backend the default for everything created afterwards; False, with a warning, where it is not to be had.
 
     Args:
-        name: `cpu`, `blas`, `vulkan`, `vulkan:1`, ...; see `backend_list()`.
+        name: `cpu`, `vulkan`, `vulkan:1`, `opengl`, ...; see `backend_list()`.
 
     >>> import tinyfin
     >>> tinyfin.backend_set("cpu")
@@ -181,18 +181,13 @@ def backend_set(name: str) -> bool:
     """
     if not isinstance(name, str):
         raise TypeError(f"backend_set: name is {name!r}, expected a string such as 'cpu'")
-    base, colon, number = name.partition(":")
-    if base not in REGISTRY:
-        find_plugins()
-    backend = REGISTRY.get(base)
-    device = None if backend is None else device_named(backend.device + colon + number)
-    if backend is None or device is None:
-        warn(f"there is no backend named '{name}'; have {', '.join(REGISTRY)}")
-        return False
-    reason = missing(backend, device)
+    reason = unavailable(name)
     if reason is not None:
-        warn(f"backend {name} is not available: {reason}")
+        warn(reason)
         return False
+    base, colon, number = name.partition(":")
+    backend = REGISTRY[base]
+    device = Device(backend.device + colon + number)
     backend.open()
     former = REGISTRY[STATE["name"].partition(":")[0]]
     former.deactivate()
@@ -204,6 +199,23 @@ def backend_set(name: str) -> bool:
     tensor.set_default_backend(device.slot, device.index or 0)
     STATE["name"] = name
     return True
+
+
+def unavailable(name: str) -> str | None:
+    """A sentence on why a backend is not to be had; None where it is."""
+    base, colon, number = name.partition(":")
+    if base not in REGISTRY:
+        find_plugins()
+    backend = REGISTRY.get(base)
+    if backend is None:
+        return f"there is no backend named '{name}'; have {', '.join(REGISTRY)}"
+    device = device_named(backend.device + colon + number)
+    if device is None:
+        return (
+            f"there is no backend named '{name}'; its devices are named '{base}:0', '{base}:1', ..."
+        )
+    reason = missing(backend, device)
+    return None if reason is None else f"backend {name} is not available: {reason}"
 
 
 def missing(backend: Backend, device: Device) -> str | None:
@@ -292,7 +304,7 @@ def synchronize(device: DeviceLike | None = None) -> None:
     """Waits until a device has done what was asked of it; the CPU always has.
 
     Args:
-        device: the default device if None.
+        device: every device that was used if None.
 
     Raises:
         RuntimeError: there is no such device here.
@@ -300,8 +312,13 @@ def synchronize(device: DeviceLike | None = None) -> None:
     >>> import tinyfin
     >>> tinyfin.synchronize("cpu")
     """
-    slot, index = place(device)
-    backend_of(slot).synchronize(index)
+    if device is not None:
+        slot, index = place(device)
+        backend_of(slot).synchronize(index)
+        return
+    for backend in REGISTRY.values():
+        for index in list(getattr(backend, "opened_devices", ())):
+            backend.synchronize(index)
 
 
 def memory_stats(device: DeviceLike | None = None) -> dict[str, int | None]:

@@ -126,17 +126,13 @@ def _can_write(folder: str) -> bool:
 
 def choose_backend(name: str) -> bool:
     """Makes a backend the default one, or says on standard error which there are."""
-    import warnings
+    from tinyfin.backends.base import unavailable
 
-    backends = tinyfin.backend_list()
-    with warnings.catch_warnings():
-        # The sentence below says the same, and more.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        if name.partition(":")[0] != "null" and tinyfin.backend_set(name):
-            return True
-    why = "computes nothing" if name == "null" else backends.get(name) or "is unknown"
-    usable = ", ".join(n for n, missing in backends.items() if missing is None and n != "null")
-    print(f"tinyfin demo: backend {name!r} {why}; available: {usable}", file=sys.stderr)
+    why = "backend null computes nothing" if name == "null" else unavailable(name)
+    if why is None:
+        return tinyfin.backend_set(name)
+    usable = [n for n, missing in tinyfin.backend_list().items() if missing is None and n != "null"]
+    print(f"tinyfin demo: {why}\nThese are available: {', '.join(usable)}", file=sys.stderr)
     return False
 
 

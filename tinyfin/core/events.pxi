@@ -1,5 +1,5 @@
 """Notes of kernels' calls, for the profiler. Part of tensor.pyx."""
-from threading import get_ident
+from _thread import get_ident
 from time import perf_counter_ns
 
 cdef int NOTING = 0            # 1: calls of kernels are noted, 2: with the shapes of their arguments

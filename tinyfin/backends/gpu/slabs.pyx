@@ -84,7 +84,7 @@ cdef class Pool:
         room = min(classed(room), self.largest)
         if self.limit is not None and self.live + room > self.limit:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
-                              "are in use")
+                              "are in use; free tensors, or raise it with set_memory_limit")
         free = self.free_lists.get(room)
         if free:
             slab, b.block = free.pop()

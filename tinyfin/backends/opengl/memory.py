@@ -51,7 +51,7 @@ class Device(backend.Device):
         self.stream: Stream = opened.stream
         # every operand lies in one slab, and kernels can bind no more of it than this
         largest = physical.largest // ROUND * ROUND
-        self.pool = Pool(opened.slab, opened.free, self.name, largest)
+        self.pool = Pool(opened.slab, opened.free, f"opengl: {self.name}", largest)
         self.faults = Record(opened.slab(FAULT_BYTES), self.stream)
 
     def use(self, soft: bool) -> None:

@@ -20,7 +20,8 @@ last may be 0."""
 
 RESULTS = {TF_LATE: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)",
            TF_WAIT_FAILED: "the driver gave up waiting", TF_RESET: "the driver has reset the device",
-           TF_CLOSED: "the process is ending", TF_FORKED: "the process is a fork, whose parent has the device",
+           TF_CLOSED: "the process is ending", TF_FORKED: "the process is a fork, whose parent has the device; start processes with 'spawn' "
+                      "(DataLoader: multiprocessing_context='spawn')",
            0x505: "the device is out of memory", 0x507: "the driver has lost the context"}
 
 STAGED = (2 * TF_SIDE, TF_PART)
@@ -106,6 +107,8 @@ cdef class Stream(Programs):
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered 0x{rc:x}").format(seconds=self.s.context.timeout / 1e9)
+            if rc == TF_FORKED:
+                raise RuntimeError(f"opengl: {self.name}: {text}")
             raise self.failure(text, rc == 0x505)
         return 0
 

@@ -41,7 +41,7 @@ class Device(backend.Device):
         kind = opened.memory_type(self.wishes) or 0
         heap = opened.heaps[opened.types[kind][1]]
         largest = min(heap, (4 << 30) - (64 << 10))
-        self.pool = Pool(self.new_slab, self.free_slab, self.name, largest)
+        self.pool = Pool(self.new_slab, self.free_slab, f"vulkan: {self.name}", largest)
         self.pipelines: Any = None
         self.queries = self.first = self.began = 0
         self.stage: Slab | None = None

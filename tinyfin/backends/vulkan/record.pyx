@@ -23,7 +23,8 @@ FUNCTIONS = ("BeginCommandBuffer", "EndCommandBuffer", "CmdBindPipeline", "CmdPu
 
 RESULTS = {2: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)", -1: "the host is out of memory",
            -2: "the device is out of memory", -4: "the device was lost; the driver has reset it or a kernel hung",
-           FORKED: "the process was forked after the device was opened; start processes with 'spawn', or open it there"}
+           FORKED: "the process was forked after the device was opened; start processes with 'spawn' "
+                   "(DataLoader: multiprocessing_context='spawn'), or use it in this process first"}
 
 
 STREAMS = {}
@@ -158,5 +159,7 @@ cdef class Stream(Programs):
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered {rc}").format(seconds=self.s.timeout / 1e9)
+            if rc == FORKED:
+                raise RuntimeError(f"vulkan: {self.name}: {text}")
             raise self.failure(text, rc == -1 or rc == -2)
         return 0
