@@ -82,6 +82,15 @@ def test_names_that_nothing_has(capsys):
         (["--backend", "cpu"], "it has no shaders"),
         (["--backend", "vulkan", "--dtype", "float64"], "devices compute in bool"),
         (["--backend", "cpu", "--store"], "--store goes with"),
+        (
+            ["--json", "/nonexistent/x.json"],
+            "--json /nonexistent/x.json: cannot be written: No such",
+        ),
+        (["--json", os.sep], f"--json {os.sep}: cannot be written: Is a directory"),
+        (
+            ["--backend", "cpu", "--exhaustive", "--store", "/nonexistent/x"],
+            "--store /nonexistent/x: cannot be",
+        ),
         (["--backend", "cpu", "--exhaustive", "--part", "2/1"], "is no part"),
         (["--backend", "cpu", "--exhaustive", "--kernel", "add"], "no function of one number"),
         (["--backend", "cpu", "--exhaustive", "--store", "--part", "1/2"], "all parts together"),
@@ -126,9 +135,40 @@ def test_a_text_that_does_not_compile(tmp_path, capsys):
     assert not path.exists()
 
 
-def test_a_folder_without_texts(tmp_path, capsys):
-    assert main.main(["shaders", "build", "--texts", str(tmp_path), "--kernel", "neg"]) == 1
-    assert "no shaders" in capsys.readouterr().err
+@pytest.mark.parametrize(("folder", "why"), [("", "no shaders"), ("none", "No such file")])
+def test_a_folder_without_texts(folder, why, tmp_path, capsys):
+    path = str(tmp_path / folder)
+    assert main.main(["shaders", "build", "--texts", path, "--kernel", "neg"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"tinyfin shaders: --texts {path}: ") and why in err
+
+
+def test_a_heading_that_cannot_be_read(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compile, "compiler", lambda: ("played", lambda text: b"code"))
+    texts = altered(tmp_path / "texts", "probe.comp", " * operands:", " * operand:")
+    assert main.main(["shaders", "build", "--texts", texts, "--kernel", "probe"]) == 1
+    out = capsys.readouterr().out
+    assert "the heading of probe.comp cannot be read: operands" in out
+    assert "0 of 1 modules compiled" in out
+
+
+def test_a_file_that_cannot_be_written_is_told_first(tmp_path, capsys, monkeypatch):
+    """Before anything is compiled, under the name that was given; what is there stays."""
+    monkeypatch.setattr(compile, "compiler", lambda: pytest.fail("too late"))
+    path = str(tmp_path / "none" / "x.zip")
+    assert main.main(["shaders", "build", "--kernel", "neg", "--output", path]) == 2
+    assert capsys.readouterr().err == (
+        f"tinyfin shaders: --output {path}: cannot be written: No such file or directory\n"
+    )
+    (tmp_path / "x.new").mkdir()  # where the file is written before it gets its name
+    path = str(tmp_path / "x.zip")
+    assert main.main(["shaders", "build", "--kernel", "neg", "--output", path]) == 2
+    assert f"--output {path}: cannot be written: Is a directory" in capsys.readouterr().err
+    there = tmp_path / "found.json"
+    there.write_text("old")
+    assert shaders.unwritable(str(there)) is None and there.read_text() == "old"
+    assert shaders.unwritable(str(tmp_path / "new.json")) is None
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["found.json", "x.new"]
 
 
 def test_without_a_compiler(capsys, monkeypatch):
@@ -153,6 +193,27 @@ def test_texts_for_opengl_go_to_its_driver(capsys, monkeypatch):
     assert main.main(["shaders", "build", "--kernel", "exp", "--backend", "opengl"]) == 0
     assert "1 of 1 modules compiled" in capsys.readouterr().out
     assert len(seen) == 2 and all(t.startswith("#version 430") for t in seen)
+
+
+@pytest.mark.parametrize("worst", ["both", "soft"])
+def test_modules_are_counted_once(worst, capsys, monkeypatch, tmp_path):
+    """A module and its soft variant are one module, whichever fails."""
+    plain = []
+
+    def compiles(number, text):
+        plain.append(not plain)  # the first of two texts
+        if worst == "both" or not plain[-1]:
+            raise RuntimeError("no")
+
+    monkeypatch.setattr(shaders, "opengl_compiler", lambda index: ("played", compiles))
+    path = tmp_path / "found.json"
+    args = ["--kernel", "softmax_f32", "--backend", "opengl", "--json", str(path)]
+    assert main.main(["shaders", "build", *args]) == 1
+    assert "0 of 1 modules compiled" in capsys.readouterr().out
+    found = json.loads(path.read_text())
+    assert found["modules"] == 1
+    assert ("softmax_f32" in found["failures"]) == (worst == "both")
+    assert "softmax_f32_soft" in found["failures"]
 
 
 @pytest.mark.parametrize("value", ["/nowhere/shaders.zip"])
@@ -192,10 +253,70 @@ def test_a_good_row(tmp_path, capsys):
 
 @needs_device
 def test_json_alone_on_standard_output(capsys):
-    assert main.main(["shaders", "validate", "--kernel", "probe", "--json", "-"]) == 0
+    assert main.main(["shaders", "validate", "--kernel", "signbit", "--json", "-"]) == 0
     shown = capsys.readouterr()
     found = json.loads(shown.out)
-    assert found["verdict"] == "passed" and found["rows"] == {} and "verdict: passed" in shown.err
+    assert (
+        found["verdict"] == "passed"
+        and set(found["rows"]) == {"signbit"}
+        and "verdict: passed" in shown.err
+    )
+
+
+@needs_device
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["softmax_f32"], "softmax_f32"),
+        (["probe"], "probe"),
+        (["neg", "nonsense"], "nonsense"),
+        (["reshape"], "reshape"),
+    ],
+)
+def test_names_are_those_of_rows(names, said, capsys):
+    """A check of nothing is no check that passed."""
+    args = [word for name in names for word in ("--kernel", name)]
+    assert main.main(["shaders", "validate", *args]) == 2
+    shown = capsys.readouterr()
+    assert f"no row with a kernel is named {said}: names are those of rows" in shown.err
+    assert "tinyfin shaders list --rows" in shown.err and not shown.out
+
+
+@needs_device
+def test_part_goes_with_exhaustive(capsys):
+    assert main.main(["shaders", "validate", "--part", "9/2", "--kernel", "exp"]) == 2
+    assert "--part goes with --exhaustive" in capsys.readouterr().err
+
+
+@needs_device
+def test_rows_are_listed(capsys):
+    """Those that validate takes."""
+    from argparse import Namespace
+
+    assert main.main(["shaders", "list", "--rows", "--json", "-"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    backend = tf.backends.base.REGISTRY["vulkan"]
+    backend.open()
+    args = Namespace(backend="vulkan", device=0, json=None, kernel=[])
+    assert listed == shaders.Validation(args, backend).rows() and "softmax" in listed
+    assert main.main(["shaders", "list", "--rows", "--kernel", "softmax*"]) == 0
+    assert capsys.readouterr().out == "softmax\nsoftmax_grad\n2 rows\n"
+    assert main.main(["shaders", "list", "--rows", "--kernel", "softmax_f32"]) == 2
+    assert "no row is named softmax_f32" in capsys.readouterr().err
+
+
+@needs_device
+def test_quotients_of_subnormal_numbers_are_told(capsys, tmp_path):
+    """Why calls differ in normal mode, and the first that does, though the row passes."""
+    path = tmp_path / "found.json"
+    args = ["--kernel", "div", "--dtype", "float32", "--json", str(path)]
+    assert main.main(["shaders", "validate", *args]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("  div "))
+    assert "ulp (subnormal numbers); deterministic: bits equal" in lines[at]
+    assert lines[at + 1].strip().startswith("div(") and "the CPU has" in lines[at + 1]
+    row = json.loads(path.read_text())["rows"]["div"]
+    assert row["passed"] and row["flushing"] and set(row["first"]) == {"normal"}
 
 
 FAULTS = {
@@ -258,7 +379,8 @@ def test_a_module_that_is_not_what_the_index_says(tmp_path):
         n: modules.archive().read(n) for n in modules.archive().namelist() if n.startswith("spirv/")
     }
     compile.write(tmp_path / "bad.zip", index, parts, {**whole, **code})
-    done, out, _ = run("validate", "--kernel", "probe", TINYFIN_SHADERS=str(tmp_path / "bad.zip"))
+    args = ["validate", "--kernel", "probe", "--kernel", "signbit"]
+    done, out, _ = run(*args, TINYFIN_SHADERS=str(tmp_path / "bad.zip"))
     assert done == 1 and "verdict: FAILED" in out
     assert "work groups of (128, 1, 1), the index says (64, 1, 1)" in out
     assert "4000000 bytes of shared memory, the device has" in out
@@ -307,13 +429,17 @@ def test_a_driver_fault_fails(monkeypatch, capsys):
 def test_a_device_that_flushes_may_differ_there():
     """What flushing does to results is no fault in normal mode, anything else is."""
     row = shader_rows.Comparison("square", "vulkan:0", False)
+    row.outcome.calls = 1
     call = shader_cases.Call(np.array([1e-30, 2.0]))
     again = "square", call, "float32", "dense", 1.0, 0
     want = tf.tensor([1e-42, 4.0])
     row.compare(want, tf.tensor([0.0, 4.0]), shader_rows.NORMAL, "square", again)
     assert row.outcome.differing["normal"] == 1 and not row.outcome.faults
+    assert "1 of 2 elements differ; element 0 is 00000000" in row.outcome.first["normal"]
+    assert "(subnormal numbers)" in row.outcome.text()
     row.compare(want, tf.tensor([0.0, 4.1]), shader_rows.NORMAL, "square", again)
     assert "1 of 2 elements differ; element 1 is 40833333" in row.outcome.faults["normal"]
+    assert "(subnormal numbers)" not in row.outcome.text()
     row.compare(want, tf.tensor([0.0, 4.0]), shader_rows.DETERMINISTIC, "square", again)
     assert "deterministic" in row.outcome.faults
 
@@ -324,6 +450,7 @@ def test_products_may_be_rounded_otherwise_in_normal_mode():
     want, again = tf.tensor([100.0, 1.0]), ()
     row.compare(want, tf.tensor([100.0, 1.0001]), shader_rows.NORMAL, "matmul", again)
     assert row.outcome.differing["normal"] == 1 and not row.outcome.faults
+    assert "1 of 2" in row.outcome.first["normal"] and not row.outcome.flushing
     for bad in ([100.0, 1.1], [100.0, float("nan")]):
         row.compare(want, tf.tensor(bad), shader_rows.NORMAL, "matmul", again)
         assert "1 of 2 elements differ; element 1" in row.outcome.faults.pop("normal")

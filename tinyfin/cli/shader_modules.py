@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path
 
+from tinyfin.backends.base import kernels_in
 from tinyfin.backends.gpu import compile, modules, prune, reflect, text
+from tinyfin.ops import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ def stem(name: str) -> str:
     return name.removeprefix("elementwise_")
 
 
+def rows() -> list[str]:
+    """The names of the rows with a kernel of ours."""
+    kernels = kernels_in("gpu")
+    return [row.name for row in table.TABLE.values() if row.family in kernels and not row.view]
+
+
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """Whether one of the patterns names a row or module; without patterns all are meant."""
     return not patterns or any(fnmatchcase(n, p) for p in patterns for n in (name, stem(name)))
@@ -47,20 +55,20 @@ def variants(number: int) -> Iterator[tuple[str, bytes]]:
     entry = modules.shaders()[number]
     for end in ("", "_soft") if entry["soft"] else ("",):
         name = entry["name"] + end
-        yield name, modules.archive().read(f"spirv/{name}.spv")
+        yield name, modules.read(f"spirv/{name}.spv")
 
 
 def described(number: int) -> dict[str, Any]:
     """What the index says about a module, and its size."""
     entry = modules.shaders()[number]
-    words = sum(n for _, _, n in entry["words"])
+    operands, words, _ = modules.parameters(entry)
     sizes = [len(code) for _, code in variants(number)] if modules.built() else []
     return {
         "name": entry["name"],
         "body": entry["file"],
         "numbers": entry["kind"],
         "operands": entry["operands"],
-        "parameter_bytes": 8 * len(entry["operands"]) + 4 * max(1, words),
+        "parameter_bytes": 8 * operands + 4 * max(1, words),
         "constants": entry["constants"],
         "group": (*entry["group"], 1, 1)[:3],
         "spirv_bytes": sizes[0] if sizes else None,
@@ -185,15 +193,17 @@ class Build:
     Attributes:
         code: name in the archive -> SPIR-V.
         index: entries as the new texts have them.
-        failures: name of a module -> the compiler's first words.
+        failures: name of a module, or of its soft variant -> the compiler's first words.
+        failed: numbers of the modules that do not compile.
     """
 
     def __init__(self, numbers: Sequence[int], folder: str | None) -> None:
         self.parts = dict(modules.parts())
         self.index = [dict(e) for e in modules.shaders()]
         self.failures: dict[str, str] = {}
+        self.failed: set[int] = set()
         self.code: dict[str, bytes] = {
-            n: modules.archive().read(n)
+            n: modules.read(n)
             for n in modules.archive().namelist()
             if n.startswith(("spirv/", "opengl/"))
         }
@@ -201,7 +211,16 @@ class Build:
         self.parts.update(changed)
         for i in numbers:
             if self.index[i]["file"] in changed:
-                self.index[i] = reread(self.index[i], self.parts)
+                try:
+                    self.index[i] = reread(self.index[i], self.parts)
+                except (ValueError, KeyError) as error:
+                    file = self.index[i]["file"]
+                    self.fail(i, f"the heading of {file} cannot be read: {modules.told(error)}")
+
+    def fail(self, number: int, why: str, variant: str = "") -> None:
+        """Notes that a module, or a variant of it, does not compile."""
+        self.failed.add(number)
+        self.failures[self.index[number]["name"] + variant] = why
 
     def compile(self, number: int, make: Callable[[str], bytes]) -> None:
         """Compiles one module and its soft variant."""
@@ -212,7 +231,7 @@ class Build:
             )
             compile.flatten(entry, text.open_text(entry, self.parts), prune.pruned, self.code)
         except Exception as error:  # each compiler has its own
-            self.failures[entry["name"]] = str(error).strip().partition("\n\n")[0]
+            self.fail(number, str(error).strip().partition("\n\n")[0])
 
     def check_opengl(
         self, number: int, compiles: Callable[[int, str], None], soft: bool = True
@@ -227,7 +246,7 @@ class Build:
                     number, prune.pruned(text.assembled(entry, self.parts, "opengl", emulated))
                 )
             except Exception as error:
-                self.failures[entry["name"] + "_soft" * emulated] = str(error).strip()
+                self.fail(number, str(error).strip(), "_soft" * emulated)
 
     def write(self, path: str) -> None:
         """The file of modules, for TINYFIN_SHADERS."""

@@ -3,7 +3,9 @@ them right."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sys
 
@@ -49,6 +51,9 @@ def add_parser(commands: Any) -> None:
     validate.add_argument(
         "--dtype", action="append", default=[], metavar="D", help="only rows' calls in this dtype"
     )
+    listing.add_argument(
+        "--rows", action="store_true", help="show the names of the rows that validate takes instead"
+    )
     build.add_argument("--texts", metavar="DIR", help="texts that replace those of the package")
     build.add_argument(
         "--output", metavar="FILE", help="write the modules there, for TINYFIN_SHADERS"
@@ -77,9 +82,19 @@ def run(args: Namespace) -> int:
     """Runs one of the actions; returns the exit code."""
     from tinyfin.backends.gpu import modules
 
-    if not modules.FILE.exists():
-        print("tinyfin shaders: this build has no file of modules", file=sys.stderr)
+    reason = modules.wrong()
+    if reason is not None:
+        print(f"tinyfin shaders: {reason}", file=sys.stderr)
         return 1
+    for option in ("json", "output", "store"):
+        path = getattr(args, option, None)
+        if not isinstance(path, str) or path in ("", "-"):
+            continue
+        why = unwritable(path)
+        if why is None and option == "output":  # written whole beside it, then renamed
+            why = unwritable(os.path.splitext(path)[0] + ".new")
+        if why is not None:
+            return complain(f"--{option} {path}: cannot be written: {why}")
     return args.function(args)
 
 
@@ -87,6 +102,24 @@ def complain(text: str) -> int:
     """Wrong arguments."""
     print(f"tinyfin shaders: {text}", file=sys.stderr)
     return 2
+
+
+def unwritable(path: str) -> str | None:
+    """Why a file cannot be written; found out before minutes of work, which leaves what is there as it is."""
+    import tempfile
+
+    try:
+        if os.path.isdir(path):
+            return os.strerror(errno.EISDIR)
+        if os.path.isfile(path):
+            with open(path, "ab"):
+                return None
+        if not os.path.exists(path):  # else a pipe, whose reader would take closing for the end
+            with tempfile.TemporaryFile(dir=os.path.dirname(path) or "."):
+                return None
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def save(args: Namespace, findings: Any) -> None:
@@ -119,9 +152,17 @@ class Printer:
 
 def run_list(args: Namespace) -> int:
     """Shows every module: body, numbers, operands, bytes of parameters, work group, bytes of SPIR-V (with those of
-    the variant that emulates fused multiply-add), constants."""
+    the variant that emulates fused multiply-add), constants. With --rows the operations that have a kernel."""
     from tinyfin.cli import shader_modules
 
+    if args.rows:
+        names = [n for n in shader_modules.rows() if shader_modules.matches(n, args.kernel)]
+        if not names:
+            return complain(f"no row is named {' or '.join(args.kernel)}")
+        save(args, names)
+        if args.json != "-":
+            print("\n".join([*names, f"{len(names)} rows"]))
+        return 0
     found = [shader_modules.described(i) for i in shader_modules.chosen(args.kernel)]
     if not found:
         return complain(f"no module is named {' or '.join(args.kernel)}")
@@ -154,14 +195,17 @@ def run_build(args: Namespace) -> int:
         return complain(f"no module is named {' or '.join(args.kernel)}")
     if args.backend not in ("vulkan", "opengl"):
         return complain(f"--backend {args.backend}: modules are built for vulkan and opengl")
-    build = shader_modules.Build(numbers, args.texts)
+    try:
+        build = shader_modules.Build(numbers, args.texts)
+    except (OSError, UnicodeDecodeError) as error:
+        return complain(f"--texts {args.texts}: {getattr(error, 'strerror', None) or error}")
     tool = compile_all(args, build, numbers)
     if tool is None:
         return 1
     say = Printer(args)
     for name, error in build.failures.items():
         say(name, error)
-    say(f"{len(numbers) - len(build.failures)} of {len(numbers)} modules compiled", f"by {tool}")
+    say(f"{len(numbers) - len(build.failed)} of {len(numbers)} modules compiled", f"by {tool}")
     if args.output and not build.failures:
         build.write(args.output)
         say(f"written: {args.output}")
@@ -241,14 +285,12 @@ def run_validate(args: Namespace) -> int:
         return complain(
             f"--backend {args.backend}: it has no shaders; only --exhaustive is for the cpu"
         )
+    if args.part != "1/1":
+        return complain("--part goes with --exhaustive: it is a part of all float32 numbers")
     strange = [d for d in args.dtype if d not in ALL]
     if strange:
         return complain(f"--dtype {strange[0]}: devices compute in {', '.join(ALL)}")
-    try:
-        backend.open()
-    except LookupError as error:  # a file of modules that was made for other kernels
-        print(f"tinyfin shaders: {error}", file=sys.stderr)
-        return 1
+    backend.open()
     return Validation(args, backend).run()
 
 
@@ -269,8 +311,18 @@ class Validation:
 
         rows = self.rows()
         numbers = shader_modules.chosen(self.args.kernel)
-        if not rows and not numbers:
-            return complain(f"no row or module is named {' or '.join(self.args.kernel)}")
+        patterns = self.args.kernel
+        unknown = [
+            p
+            for p in patterns
+            if not shader_modules.chosen([p])
+            and not any(shader_modules.matches(r, [p]) for r in rows)
+        ]
+        if unknown or not rows:
+            return complain(
+                f"no row with a kernel is named {' or '.join(unknown or patterns)}: names are those of "
+                "rows here, such as softmax; 'tinyfin shaders list --rows' lists them"
+            )
         self.say("device", f"{self.device} {self.about()}")
         self.say("modules", f"{len(modules.shaders())} of {modules.FILE}")
         keeps = self.driver()
@@ -382,8 +434,8 @@ class Validation:
                 outcome = comparison.run()
                 found.append(outcome)
                 self.say(f"  {name}", ("" if outcome.passed else "FAULT: ") + outcome.text())
-                for fault in outcome.faults.values():
-                    self.say("", fault)
+                for text in (outcome.first | outcome.faults).values():
+                    self.say("", text)
                 if comparison.lost():
                     self.say("", "the device is lost: what follows is not run")
                     break

@@ -166,11 +166,14 @@ binary(
     d=(lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
     doc="Angle of the point (b, a), in radians.",
 )
+LONGER = "max(abs(a), abs(b))"
+UP = f"select({LONGER} < T(8.673617379884035e-19), T(1.2676506002282294e30), T(1))"
+"""2^100 below 2^-60: some devices' quotients take subnormal numbers for zeros."""
+PART = f"((min(abs(a), abs(b)) * {UP}) / ({LONGER} * {UP}))"
 binary(
     "hypot",
-    "select(isinf(a), abs(a), select(isinf(b), abs(b), select(max(abs(a), abs(b)) == T(0), T(0),"
-    " max(abs(a), abs(b)) * sqrt(T(1) + min(abs(a), abs(b)) / max(abs(a), abs(b))"
-    " * (min(abs(a), abs(b)) / max(abs(a), abs(b)))))))",
+    f"select(isinf(a), abs(a), select(isinf(b), abs(b), select({LONGER} * {UP} == T(0), T(0),"
+    f" {LONGER} * sqrt(T(1) + {PART} * {PART}))))",
     result="float",
     dtypes="fh",
     d=(lambda a, y: a / y, lambda b, y: b / y),

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-FILE = pathlib.Path(config.SHADERS or pathlib.Path(__file__).parent / "shaders.zip")
+OWN = pathlib.Path(__file__).parent / "shaders.zip"
+FILE = pathlib.Path(config.SHADERS or OWN)
+HELP = (
+    "unset TINYFIN_SHADERS, then 'tinyfin shaders build --output FILE' can write it anew"
+    if config.SHADERS
+    else "install tinyfin anew"
+)
 ASKED: dict[int, bool] = {}
 """Number of a module that a device has taken -> whether with emulated fused multiply-add."""
 
@@ -26,6 +32,65 @@ ASKED: dict[int, bool] = {}
 def archive() -> zipfile.ZipFile:
     """The file that holds them; it stays open."""
     return zipfile.ZipFile(FILE)
+
+
+def read(name: str) -> bytes:
+    """A file of the archive.
+
+    Raises:
+        RuntimeError: it is missing or damaged.
+    """
+    try:
+        return archive().read(name)
+    except Exception as error:  # what is damaged raises almost anything
+        raise RuntimeError(f"{FILE}: {name} cannot be read ({told(error)}): {HELP}") from None
+
+
+def told(error: Exception) -> str:
+    """What an error says; a KeyError by itself says it in quotes."""
+    return str(error.args[0] if isinstance(error, KeyError) else error)
+
+
+@cache
+def wrong() -> str | None:
+    """Why the file cannot be used, and what to do; None where it can."""
+    if not FILE.exists():
+        return "this build has no shaders"
+    try:
+        found = trouble()
+    except Exception as error:  # what is no archive, or damaged, raises almost anything
+        found = f"is no archive of shaders, or damaged ({told(error)})"
+    return found and f"{FILE} {found}: {HELP}"
+
+
+def trouble() -> str | None:
+    """What is wrong with the file. The package's own is only opened, as it was written for this package; another
+    is read in full, before kernels count on it."""
+    names = set(archive().namelist())
+    taken = {entry["name"]: parameters(entry) for entry in shaders()}
+    if FILE == OWN:
+        return None
+    with zipfile.ZipFile(OWN) as own:
+        needed = {e["name"]: parameters(e) for e in json.loads(own.read("index.json"))}
+    other = [name for name in needed if taken.get(name) != needed[name]]
+    if other:
+        what = "takes other parameters" if other[0] in taken else "is missing"
+        return f"was made for another version of tinyfin (module {other[0]} {what})"
+    wanted = {f"text/{entry['file']}" for entry in shaders()}
+    if any(name.startswith("spirv/") for name in names):
+        wanted |= {f"spirv/{e['name']}.spv" for e in shaders()}
+        wanted |= {f"spirv/{e['name']}_soft.spv" for e in shaders() if e["soft"]}
+    lacking = sorted(wanted - names)
+    if lacking:
+        return f"lacks {lacking[0]}"
+    damaged = archive().testzip()
+    return damaged and f"is damaged at {damaged}"
+
+
+def parameters(entry: dict[str, Any]) -> tuple[int, int, int]:
+    """What kernels give to a module: so many operands, words and constants."""
+    words = sum(n for _, _, n in entry["words"])
+    return len(entry["operands"]), words, len(entry["constants"])
 
 
 @cache
@@ -44,36 +109,36 @@ def numbers() -> dict[str, int]:
 def parts() -> dict[str, str]:
     """Name of a text in shaders/ -> the text."""
     names = [n for n in archive().namelist() if n.startswith("text/")]
-    return {n.removeprefix("text/"): archive().read(n).decode() for n in names}
+    return {n.removeprefix("text/"): read(n).decode() for n in names}
 
 
 def shader(name: str) -> int:
     """The number of a module."""
     if name not in numbers():
         raise LookupError(
-            f"{FILE} has no module {name}: it was made for another version of tinyfin"
+            f"{FILE} has no module {name}, as it was made for another version of tinyfin: {HELP}"
         )
     return numbers()[name]
 
 
 @cache
 def built() -> bool:
-    """Whether SPIR-V was compiled when the package was built."""
-    return FILE.exists() and any(n.startswith("spirv/") for n in archive().namelist())
+    """Whether SPIR-V was compiled when the file was written."""
+    return wrong() is None and any(n.startswith("spirv/") for n in archive().namelist())
 
 
 def spirv(number: int, soft: bool) -> bytes:
     """A module's SPIR-V; `soft` emulates fused multiply-add where the module has any."""
     entry = shaders()[number]
     ASKED[number] = soft
-    return archive().read(f"spirv/{entry['name']}{'_soft' if soft and entry['soft'] else ''}.spv")
+    return read(f"spirv/{entry['name']}{'_soft' if soft and entry['soft'] else ''}.spv")
 
 
 @cache
 def flat(number: int) -> str | None:
     """A module's text for OpenGL without macros, its constants open; None where it has no loops to write out."""
     name = f"opengl/{shaders()[number]['name']}.glsl"
-    return archive().read(name).decode() if name in archive().namelist() else None
+    return read(name).decode() if name in archive().namelist() else None
 
 
 def glsl(number: int, constants: Sequence[int], soft: bool, long: bool = False) -> str:

