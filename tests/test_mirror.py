@@ -27,7 +27,6 @@ TOGETHER = {
     "backends/gpu/faults.py": "backends/gpu/test_index.py",
     "backends/vulkan/cooperative.py": "backends/gpu/test_matmul.py",
     "backends/gpu/compile.py": "cli/test_shaders.py",
-    "backends/gpu/modules.py": "cli/test_shaders.py",
     "backends/gpu/text.py": "cli/test_shaders.py",
     "backends/gpu/probe.pyx": "cli/test_shaders.py",
     "cli/driver.py": "cli/test_shaders.py",
