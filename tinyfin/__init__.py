@@ -121,7 +121,7 @@ for _value in _functional.RULE_HELPERS:
 pi, e, inf, nan, newaxis = 3.141592653589793, 2.718281828459045, float("inf"), float("nan"), None
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
-__all__ = sorted(_n for _n, _v in globals().items() if _n[0] != "_" and _n != "annotations")
+__all__ = sorted(_n for _n in globals() if _n[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]
 _LAZY = {"nn", "optim", "data", "io", "utils", "func", "cli", "autograd", "cuda", "profiler"}
 _FROM = {"save": "io", "load": "io", "finfo": "limits", "iinfo": "limits"}
 

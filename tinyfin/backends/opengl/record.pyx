@@ -20,7 +20,8 @@ last may be 0."""
 
 RESULTS = {TF_LATE: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)",
            TF_WAIT_FAILED: "the driver gave up waiting", TF_RESET: "the driver has reset the device",
-           TF_CLOSED: "the process is ending", TF_FORKED: "the process is a fork, whose parent has the device; start processes with 'spawn' "
+           TF_CLOSED: "the process is ending",
+           TF_FORKED: "the process is a fork, whose parent has the device; start processes with 'spawn' "
                       "(DataLoader: multiprocessing_context='spawn')",
            0x505: "the device is out of memory", 0x507: "the driver has lost the context"}
 
