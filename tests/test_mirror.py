@@ -9,6 +9,7 @@ PACKAGE = TESTS.parent / "tinyfin"
 BY_TABLE = "ops"
 """Its rows are tested as a table by all of tests/ops."""
 TOGETHER = {
+    "nn/functional/recurrent.py": "nn/test_recurrent.py",
     "core/abi.pxd": "core/test_infer.py",
     "core/signature.pyx": "ops/test_errors.py",
     "core/infer_reduce.pyx": "ops/test_values.py",

@@ -104,6 +104,13 @@ from tinyfin.nn.pool import AvgPool3d as AvgPool3d
 from tinyfin.nn.pool import MaxPool1d as MaxPool1d
 from tinyfin.nn.pool import MaxPool2d as MaxPool2d
 from tinyfin.nn.pool import MaxPool3d as MaxPool3d
+from tinyfin.nn.recurrent import GRU as GRU
+from tinyfin.nn.recurrent import LSTM as LSTM
+from tinyfin.nn.recurrent import RNN as RNN
+from tinyfin.nn.recurrent import GRUCell as GRUCell
+from tinyfin.nn.recurrent import LSTMCell as LSTMCell
+from tinyfin.nn.recurrent import RNNBase as RNNBase
+from tinyfin.nn.recurrent import RNNCell as RNNCell
 from tinyfin.nn.resize import PixelShuffle as PixelShuffle
 from tinyfin.nn.resize import PixelUnshuffle as PixelUnshuffle
 from tinyfin.nn.resize import Upsample as Upsample

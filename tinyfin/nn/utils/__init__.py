@@ -1,5 +1,6 @@
-"""Gradient clipping, and parameters as one vector."""
+"""Gradient clipping, parameters as one vector, sequences of different lengths."""
 
+from tinyfin.nn.utils import rnn as rnn
 from tinyfin.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from tinyfin.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from tinyfin.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
