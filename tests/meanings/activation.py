@@ -7,6 +7,16 @@ from oracle import meaning
 PHI = 1 / np.sqrt(2 * np.pi)
 
 
+@meaning("sigmoid_tanh", loose=3)
+def sigmoid_tanh(a, b):
+    return sigmoid(a) * np.tanh(b)
+
+
+@meaning("sigmoid_gated", loose=3)
+def sigmoid_gated(a, b, c):
+    return sigmoid(a) * b + c
+
+
 @meaning("sigmoid_grad", loose=3)
 def sigmoid_grad(a, b):
     return a * (1 - b) * b

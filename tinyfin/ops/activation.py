@@ -48,6 +48,25 @@ binary(
     d=(lambda b: (1 - b) * b, lambda a, b: a * (1 - 2 * b)),
     doc="a (1 - b) b for the sigmoid b.",
 )
+# what the gates of recurrent networks compute
+binary(
+    "sigmoid_tanh",
+    "sigmoid(a) * tanh(b)",
+    **INNER,
+    d=(
+        lambda a, b: F.sigmoid_grad(F.tanh(b), F.sigmoid(a)),
+        lambda a, b: F.sigmoid(a) * (1 - F.tanh(b) * F.tanh(b)),
+    ),
+    doc="sigmoid(a) tanh(b).",
+)
+binary(
+    "sigmoid_gated",
+    "sigmoid(a) * b + c",
+    args="a b c",
+    **INNER,
+    d=(lambda a, b: F.sigmoid_grad(b, F.sigmoid(a)), lambda a: F.sigmoid(a), 1),
+    doc="sigmoid(a) b + c.",
+)
 unary(
     "leaky_relu",
     "select(x > T(0), x, x * negative_slope)",

@@ -33,10 +33,10 @@ def lstm_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | 
     h, c = state
     n = c.shape[1]
     gates = x + F.linear(h, w, b)
-    both = F.sigmoid(gates.narrow(1, 0, 2 * n))
-    g, o = F.tanh(gates.narrow(1, 2 * n, n)), F.sigmoid(gates.narrow(1, 3 * n, n))
-    c = F.addcmul(both.narrow(1, n, n) * c, both.narrow(1, 0, n), g)
-    h = o * F.tanh(c)
+    i, f = gates.narrow(1, 0, n), gates.narrow(1, n, n)
+    g, o = gates.narrow(1, 2 * n, n), gates.narrow(1, 3 * n, n)
+    c = F.sigmoid_gated(f, c, F.sigmoid_tanh(i, g))
+    h = F.sigmoid_tanh(o, c)
     return (h if p is None else F.linear(h, p, None), c)
 
 
@@ -45,10 +45,10 @@ def gru_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | N
     h = state[0]
     n = h.shape[1]
     own = F.linear(h, w, b)
-    both = F.sigmoid(x.narrow(1, 0, 2 * n) + own.narrow(1, 0, 2 * n))
+    both = x.narrow(1, 0, 2 * n) + own.narrow(1, 0, 2 * n)
     r, z = both.narrow(1, 0, n), both.narrow(1, n, n)
-    new = F.tanh(F.addcmul(x.narrow(1, 2 * n, n), r, own.narrow(1, 2 * n, n)))
-    return (F.addcmul(new, z, h - new),)
+    new = F.tanh(F.sigmoid_gated(r, own.narrow(1, 2 * n, n), x.narrow(1, 2 * n, n)))
+    return (F.sigmoid_gated(z, h - new, new),)
 
 
 STEPS: dict[str, Step] = {
