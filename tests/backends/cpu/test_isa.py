@@ -58,3 +58,26 @@ def test_the_same_bits_on_each():
         for k, name in enumerate(AVAILABLE)
     }
     assert len(seen) == 1 and len(seen.pop()) == hashlib.sha256().digest_size * 2
+
+
+COPIES = """
+import numpy as np, tinyfin as tf
+rng = np.random.default_rng(0)
+for dtype in ("uint8", "int16", "float32", "float64"):
+    for shape, order in (
+        ((37, 41), (1, 0)), ((3, 64, 33), (0, 2, 1)), ((2, 20, 5, 7), (0, 2, 3, 1)),
+        ((16, 16, 4), (2, 1, 0)), ((7, 40, 9), (1, 2, 0)),
+    ):
+        a = (rng.standard_normal(shape) * 100).astype(dtype)
+        x = tf.from_numpy(a)
+        for y, b in ((x, a), (x.flip(0), a[::-1]), (x[:, 1:], a[:, 1:])):
+            assert np.array_equal(y.permute(*order).contiguous().numpy(), b.transpose(order)), (dtype, shape)
+print("same")
+"""
+
+
+@pytest.mark.parametrize("name", [name for name, there in tf.isa_list() if there])
+def test_transposed_copies(name):
+    """Squares that are turned in registers, and what is left of them at the edges."""
+    out, err = run(COPIES, TINYFIN_ISA=name)
+    assert out.strip() == "same", err

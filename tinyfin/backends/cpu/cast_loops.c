@@ -1,6 +1,7 @@
 /* Conversions between dtypes: halves by integer texts, float to integer clamped before the cast. */
 #include "isa.h"
 #include "cast_loops.h"
+#include "simd.h"
 #define VM_C
 #if !defined(__FMA__) && !defined(__aarch64__)
 #define VM_SOFTFMA
@@ -64,19 +65,43 @@ FROM(f64, double, x, DOUBLE)
 #define MOVE(T)                                                                      \
   static void move_##T(const char *s, int64_t ss, char *d, int64_t ds, int64_t n) {  \
     for (int64_t i = 0; i < n; i++) *(T *)(d + i * ds) = *(const T *)(s + i * ss);   \
-  }                                                                                  \
+  }
+/* Squares of TILE elements stay in cache; SQUARE moves a part of one. */
+enum { TILE = 32 };
+#define TILES(T, L, SQUARE)                                                          \
   static void tile_##T(const char *s, int64_t s0, int64_t s1, char *d, int64_t d0, int64_t d1, \
                        int64_t n0, int64_t n1) {                                     \
-    for (int64_t a = 0; a < n0; a += 32)                                             \
-      for (int64_t b = 0; b < n1; b += 32)                                           \
-        for (int64_t i = a; i < n0 && i < a + 32; i++)                               \
-          for (int64_t j = b; j < n1 && j < b + 32; j++)                             \
-            *(T *)(d + i * d0 + j * d1) = *(const T *)(s + i * s0 + j * s1);         \
+    for (int64_t a = 0; a < n0; a += TILE)                                           \
+      for (int64_t b = 0; b < n1; b += TILE)                                         \
+        for (int64_t i = a; i < n0 && i < a + TILE; i += L)                          \
+          for (int64_t j = b; j < n1 && j < b + TILE; j += L)                        \
+            SQUARE(T, L, s + i * s0 + j * s1, d + i * d0 + j * d1)                   \
+  }
+#define ONE(T, L, from, to) *(T *)(to) = *(const T *)(from);
+/* Lanes x lanes in registers, where the source is dense along one axis and the target along the other. */
+#define LANES(L) _Pragma("GCC unroll 16") for (int k = 0; k < L; k++)
+#define TURNED(T, L, from, to) {                                                     \
+    const char *f = from;                                                            \
+    char *t = to;                                                                    \
+    if (s0 == sizeof(T) && d1 == sizeof(T) && i + L <= n0 && j + L <= n1) {          \
+      tf_v_##T r[L];                                                                 \
+      LANES(L) r[k] = tf_load_##T((const T *)(f + k * s1));                          \
+      tf_transpose_##T(r);                                                           \
+      LANES(L) tf_store_##T((T *)(t + k * d0), r[k]);                                \
+    } else {                                                                         \
+      for (int64_t x = 0; x < L && i + x < n0; x++)                                  \
+        for (int64_t y = 0; y < L && j + y < n1; y++)                                \
+          *(T *)(t + x * d0 + y * d1) = *(const T *)(f + x * s0 + y * s1);           \
+    }                                                                                \
   }
 MOVE(uint8_t)
 MOVE(uint16_t)
 MOVE(uint32_t)
 MOVE(uint64_t)
+TILES(uint8_t, 1, ONE)
+TILES(uint16_t, 1, ONE)
+TILES(uint32_t, TF_LANES(uint32_t), TURNED)
+TILES(uint64_t, TF_LANES(uint64_t), TURNED)
 
 #define ROW(N) {N##_bool, N##_u8, N##_i8, N##_i16, N##_i32, N##_i64, N##_f16, N##_bf16, N##_f32, N##_f64}
 const tf_cast_table TF_NAME(tf_cast) = {
