@@ -4,7 +4,7 @@
  * results. DEPTH elements of the chains at a time lie in shared memory, while the next ones are on their way.
  * A_LAYOUT, B_LAYOUT: 0 one element at a time, neighbours along k; 1 one at a time, neighbours along the rows of a,
  * the columns of b; 2 four at a time along k; 3 four at a time along rows, columns. OUT_FOUR: four results are
- * stored at once. SHORT: steps are not written out, for compilers that are slow or keep all of them in registers.
+ * stored at once. SHORT: steps are not written out, for compilers that are slow.
  *
  * operands: out a b bias
  * words: uint m; uint n; uint k; int a_row; int a_k; int b_k; int b_col; int out_row; int out_col;

@@ -146,7 +146,7 @@ def test_a_trace(tmp_path):
     assert outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
 
 
-def test_what_it_costs_when_it_is_closed():
+def test_nothing_is_noted_when_it_is_closed():
     assert tensor.take_notes() == []
     tf.ones(3).exp()
     tensor.note("range", 0, 1)
@@ -163,8 +163,8 @@ def test_dispatches_are_timed(vulkan):
             for _ in range(5):
                 y.add_(x)
         total = y.sum()
-        loss = total.item()
-    assert loss == samples.flat(y.cpu().sum())[0].item() or abs(loss) > 0
+        total.item()
+    assert samples.bits(y.cpu().sum()) == samples.bits(total.cpu())
     timed = [e for e in p.events() if e.device == "vulkan:0"]
     assert [e.name for e in timed] == (["mul"] + ["add"] * 5) * 150 + ["sum"]
     assert all(len(e.dispatches) >= 1 for e in timed)

@@ -11,7 +11,6 @@ from _thread import get_ident
 from time import perf_counter_ns
 
 from tinyfin.backends import base
-from tinyfin.backends.gpu.backend import WATCHERS
 from tinyfin.core import tensor
 from tinyfin.core.device import SLOTS
 
@@ -199,7 +198,7 @@ class profile:
     def __init__(self, record_shapes: bool = False, profile_memory: bool = False) -> None:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.found: list[Event] = []
-        self.timed: list[tuple[str, Any]] = []
+        self.timed: dict[str, tuple[base.Backend, int]] = {}
         self.begin_ns = self.end_ns = 0
         self.memory: dict[str, dict[str, int]] = {}
 
@@ -207,13 +206,13 @@ class profile:
         """Begins to note."""
         if profile.open:
             raise RuntimeError("profile: another profile is open; stop it first")
-        profile.open.append(self)
-        self.found, self.timed, self.memory = [], [], {}
-        for name, device in opened():
-            self.watch(name, device)
-        WATCHERS.append(self.watch)
+        self.found, self.timed, self.memory = [], {}, {}
+        for backend, index in used():
+            self.watch(backend, index)
         if self.profile_memory:
             self.measure("before")
+        profile.open.append(self)
+        base.WATCHERS.append(self.watch)
         tensor.take_notes()
         self.begin_ns = perf_counter_ns()
         tensor.note_calls(2 if self.record_shapes else 1)
@@ -225,9 +224,13 @@ class profile:
         tensor.note_calls(0)
         self.end_ns = perf_counter_ns()
         profile.open.remove(self)
-        WATCHERS.remove(self.watch)
-        times = {name: device.untime() for name, device in self.timed}
-        self.timed = []
+        base.WATCHERS.remove(self.watch)
+        times = {}
+        for name, (backend, index) in self.timed.items():
+            try:
+                times[name] = backend.untime(index)
+            except RuntimeError as error:  # what ended the device was raised where it was used
+                base.warn(f"profile: {name} has no times: {error}")
         if self.profile_memory:
             self.measure("after")
         names = {slot: name for name, slot in SLOTS.items()}
@@ -252,14 +255,18 @@ class profile:
             spans = spans[first - begin : last - begin] if last > first >= begin else []
             self.found.append(Event(name, thread, start, end, device, spans, nbytes, shapes))
 
-    def watch(self, name: str, device: Any) -> None:
+    def watch(self, backend: base.Backend, index: int) -> None:
         """Takes the times of a device, if it can."""
-        if device.time():
-            self.timed.append((name, device))
+        name = f"{backend.device}:{index}"
+        try:
+            if backend.time(index):
+                self.timed[name] = backend, index
+        except RuntimeError as error:
+            base.warn(f"profile: {name} has no times: {error}")
 
     def measure(self, when: str) -> None:
         """Keeps what tensors hold."""
-        for name in ["cpu", *(name for name, _ in opened())]:
+        for name in ["cpu", *(f"{backend.device}:{index}" for backend, index in used())]:
             stats = base.memory_stats(name)
             self.memory.setdefault(name, {}).update(
                 {when: stats["live"] or 0, "peak": stats["peak"] or 0}
@@ -359,12 +366,13 @@ def about(kind: str, pid: int, tid: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
-def opened() -> list[tuple[str, Any]]:
-    """(name, device) of each GPU that is open."""
+def used() -> list[tuple[base.Backend, int]]:
+    """(backend, number) of each device besides the CPU that is open."""
     return [
-        (f"{backend.device}:{index}", device)
+        (backend, index)
         for backend in base.REGISTRY.values()
-        for index, device in getattr(backend, "opened_devices", {}).items()
+        if backend.opened and backend.device != "cpu"
+        for index in backend.used()
     ]
 
 

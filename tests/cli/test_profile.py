@@ -79,4 +79,5 @@ def test_no_script(profiled, tmp_path):
     done = profiled(SCRIPT, "--sort", "time")
     assert done.returncode == 2 and "invalid choice: 'time'" in done.stderr
     done = profiled(SCRIPT, "--trace", "no/such/folder/t.json")
-    assert done.returncode == 1 and "no/such/folder" in done.stderr and "matmul" in done.stderr
+    assert done.returncode == 2 and "--trace no/such/folder/t.json: cannot be" in done.stderr
+    assert done.stdout == ""  # told before the script runs

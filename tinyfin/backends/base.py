@@ -7,13 +7,15 @@ from tinyfin.core.device import SLOTS, Device, add_device_type, device_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
     from tinyfin.core.device import DeviceLike
 
 REGISTRY: dict[str, Backend] = {}
 """name -> Backend, in the order in which they are listed."""
+WATCHERS: list[Callable[[Backend, int], None]] = []
+"""Functions that are told of each device that is opened from now on: its backend, its number."""
 STATE: dict[str, Any] = {"name": "cpu", "warned": set(), "found": False}
 
 
@@ -63,6 +65,18 @@ class Backend:
 
     def synchronize(self, index: int) -> None:
         """Waits until a device has done what was asked of it."""
+
+    def used(self) -> Iterable[int]:
+        """Numbers of the devices that may have work; all of them, where the backend does not know."""
+        return range(max(1, len(self.devices())))
+
+    def time(self, index: int) -> bool:
+        """Begins to take the time of each dispatch on a device; whether it can."""
+        return False
+
+    def untime(self, index: int) -> tuple[int, list[tuple[int, int]]]:
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
+        raise NotImplementedError(f"backend {self.name} takes no times")
 
     def memory_stats(self, index: int) -> dict[str, int | None]:
         """Counters of a device's memory, with the keys of `tinyfin.memory_stats`; the host's where the
@@ -317,7 +331,7 @@ def synchronize(device: DeviceLike | None = None) -> None:
         backend_of(slot).synchronize(index)
         return
     for backend in REGISTRY.values():
-        for index in list(getattr(backend, "opened_devices", ())):
+        for index in backend.used() if backend.opened else ():
             backend.synchronize(index)
 
 

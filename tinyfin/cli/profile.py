@@ -44,10 +44,15 @@ def run(args: Namespace) -> int:
     from pathlib import Path
 
     import tinyfin
+    from tinyfin.cli.files import unwritable
     from tinyfin.profiler import profile
 
     if not args.module and not Path(args.script).is_file():
         print(f"tinyfin profile: there is no file {args.script}", file=sys.stderr)
+        return 2
+    why = unwritable(args.trace) if args.trace else None
+    if why is not None:
+        print(f"tinyfin profile: --trace {args.trace}: cannot be written: {why}", file=sys.stderr)
         return 2
     tinyfin.memory_stats()  # opens the device, so that its start is not counted
     p = profile(record_shapes=args.shapes, profile_memory=True)

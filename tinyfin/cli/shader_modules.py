@@ -198,7 +198,7 @@ class Build:
     """
 
     def __init__(self, numbers: Sequence[int], folder: str | None) -> None:
-        self.parts = dict(modules.parts())
+        self.numbers, self.parts = numbers, dict(modules.parts())
         self.index = [dict(e) for e in modules.shaders()]
         self.failures: dict[str, str] = {}
         self.failed: set[int] = set()
@@ -229,7 +229,6 @@ class Build:
             compile.compiled(
                 entry, partial(text.assembled, entry, self.parts, "vulkan"), make, self.code
             )
-            compile.flatten(entry, text.open_text(entry, self.parts), prune.pruned, self.code)
         except Exception as error:  # each compiler has its own
             self.fail(number, str(error).strip().partition("\n\n")[0])
 
@@ -250,6 +249,9 @@ class Build:
 
     def write(self, path: str) -> None:
         """The file of modules, for TINYFIN_SHADERS."""
+        for number in self.numbers:
+            entry = self.index[number]
+            compile.flatten(entry, text.open_text(entry, self.parts), prune.pruned, self.code)
         compile.write(path, self.index, self.parts, self.code)
 
 

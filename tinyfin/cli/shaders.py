@@ -3,13 +3,13 @@ them right."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
 import sys
 
 import tinyfin
+from tinyfin.cli.files import unwritable
 from tinyfin.cli.progress import Progress
 
 TYPE_CHECKING = False
@@ -102,24 +102,6 @@ def complain(text: str) -> int:
     """Wrong arguments."""
     print(f"tinyfin shaders: {text}", file=sys.stderr)
     return 2
-
-
-def unwritable(path: str) -> str | None:
-    """Why a file cannot be written; found out before minutes of work, which leaves what is there as it is."""
-    import tempfile
-
-    try:
-        if os.path.isdir(path):
-            return os.strerror(errno.EISDIR)
-        if os.path.isfile(path):
-            with open(path, "ab"):
-                return None
-        if not os.path.exists(path):  # else a pipe, whose reader would take closing for the end
-            with tempfile.TemporaryFile(dir=os.path.dirname(path) or "."):
-                return None
-    except OSError as error:
-        return error.strerror or str(error)
-    return None
 
 
 def save(args: Namespace, findings: Any) -> None:

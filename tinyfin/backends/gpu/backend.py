@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from tinyfin.backends.base import Backend, kernels_in
+from tinyfin.backends.base import WATCHERS, Backend, kernels_in
 from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tinyfin.backends.gpu.faults import Faults
     from tinyfin.backends.gpu.slabs import Block, Pool
-
-
-WATCHERS: list[Callable[[str, Any], None]] = []
-"""Functions that are told the name of each device that is opened from now on, and the device."""
 
 
 class Device:
@@ -134,7 +130,19 @@ class GPUBackend(Backend):
             self.allocate.forget(index)
             raise
         for watcher in WATCHERS:
-            watcher(name, new)
+            watcher(self, index)
+
+    def used(self) -> list[int]:
+        """Numbers of the devices that were opened."""
+        return list(self.opened_devices)
+
+    def time(self, index: int) -> bool:
+        """Begins to take the time of each dispatch on a device; whether it can."""
+        return self.opened_devices[index].time()
+
+    def untime(self, index: int) -> tuple[int, list[tuple[int, int]]]:
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
+        return self.opened_devices[index].untime()
 
     def device_of(self, block: Block) -> Any:
         """The device whose pool a block is from."""

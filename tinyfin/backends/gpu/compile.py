@@ -123,10 +123,12 @@ def names_of(entry: dict[str, Any]) -> list[str]:
 def flatten(
     entry: dict[str, Any], text: str | None, pruned: Callable[[str], str], code: dict[str, bytes]
 ) -> None:
-    """Puts a module's text for OpenGL into `code` with its macros replaced, where there is one."""
+    """Puts a module's text for OpenGL into `code` with its macros replaced; without pcpp there is none, nor an old one."""
+    name = f"opengl/{entry['name']}.glsl"
+    code.pop(name, None)
     flat = flattened(pruned(text)) if text is not None else None
     if flat is not None:
-        code[f"opengl/{entry['name']}.glsl"] = flat.encode()
+        code[name] = flat.encode()
 
 
 def write(
