@@ -143,6 +143,22 @@ def test_a_folder_without_texts(folder, why, tmp_path, capsys):
     assert err.startswith(f"tinyfin shaders: --texts {path}: ") and why in err
 
 
+def test_written_texts_are_never_old_ones(tmp_path, monkeypatch):
+    """Without pcpp there is none for a module that was built anew; with it, it is the new one."""
+    number = modules.numbers()["softmax_f32"]
+    texts = altered(
+        tmp_path / "texts", "softmax.comp", "void main() {", "void main() { /**/ uint newer = 0u;"
+    )
+    name, found = "opengl/softmax_f32.glsl", []
+    for flattened in (lambda text: None, lambda text: text):
+        monkeypatch.setattr(compile, "flattened", flattened)
+        build = shader_modules.Build([number], texts)
+        assert name in build.code
+        build.write(str(tmp_path / "x.zip"))
+        found.append(build.code.get(name))
+    assert found[0] is None and b"uint newer" in found[1]
+
+
 def test_a_heading_that_cannot_be_read(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(compile, "compiler", lambda: ("played", lambda text: b"code"))
     texts = altered(tmp_path / "texts", "probe.comp", " * operands:", " * operand:")

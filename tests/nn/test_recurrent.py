@@ -217,6 +217,11 @@ def test_errors(make, error, text):
         make()
 
 
+def test_a_state_of_one_tensor():
+    with pytest.raises(RuntimeError, match=r"LSTMCell: hx is 1 tensors, expected 2: \(h, c\)"):
+        tf.nn.LSTMCell(2, 3)(tf.zeros(4, 2), (tf.zeros(4, 3),))
+
+
 def test_a_warning():
     with pytest.warns(UserWarning, match="dropout=0.5 does nothing with num_layers=1"):
         tf.nn.LSTM(2, 3, dropout=0.5)

@@ -26,7 +26,19 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 """Blocks of `hidden_size` rows in the weights of a mode."""
 
 
-class RNNBase(Module):
+class _Recurrent(Module):
+    """What layers and cells share."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters between +-1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+
+class RNNBase(_Recurrent):
     """What RNN, LSTM and GRU share: parameters, layers, directions, packed and padded sequences."""
 
     def __init__(
@@ -84,12 +96,6 @@ class RNNBase(Module):
             if self.bidirectional:
                 yield layer, "_reverse"
 
-    def reset_parameters(self) -> None:
-        """Draws all parameters between +-1 / sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for p in self.parameters():
-            init.uniform_(p, -bound, bound)
-
     def flatten_parameters(self) -> None:
         """Does nothing: kept for programs that lay parameters out for cuDNN."""
 
@@ -103,12 +109,9 @@ class RNNBase(Module):
 
     def weights(self, layer: int, suffix: str) -> tuple[Any, ...]:
         """Weights of input and state, their biases, and the projection's; None for those that are not there."""
-        own, end = self._parameters, f"_l{layer}{suffix}"
+        end = f"_l{layer}{suffix}"
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-        return tuple(
-            getattr(self, name + end) if name + end in own or hasattr(self, name + end) else None
-            for name in names
-        )
+        return tuple(getattr(self, name + end, None) for name in names)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """(h of the last layer at each step, states at the end of each layer and direction).
@@ -246,7 +249,6 @@ class RNN(RNNBase):
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNN: nonlinearity is {nonlinearity!r}, expected 'tanh' or 'relu'")
-        self.nonlinearity: str
         options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *options)
         self.nonlinearity = nonlinearity
@@ -310,23 +312,25 @@ class GRU(RNNBase):
         super().__init__("GRU", input_size, hidden_size, *options)
 
 
-class RNNCellBase(Module):
-    """What the cells share: one step of a recurrent layer."""
+class RNNCellBase(_Recurrent):
+    """What the cells share: one step of a recurrent layer. `mode` is a key of STEPS."""
+
+    mode: str
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, bias: bool, device: Any, dtype: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
         check_counts(name, input_size=input_size)
         check_counts(name, 1, hidden_size=hidden_size)
-        self.mode, self.input_size, self.hidden_size, self.bias = (
-            mode,
-            input_size,
-            hidden_size,
-            bias,
-        )
-        rows = GATES[mode] * hidden_size
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = GATES[self.mode] * hidden_size
         options = {"device": device, "dtype": dtype}
         self.weight_ih = Parameter(empty((rows, input_size), **options))
         self.weight_hh = Parameter(empty((rows, hidden_size), **options))
@@ -337,12 +341,6 @@ class RNNCellBase(Module):
             self.register_parameter("bias_ih", None)
             self.register_parameter("bias_hh", None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws all parameters between +-1 / sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size)
-        for p in self.parameters():
-            init.uniform_(p, -bound, bound)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The next state. Shapes: input (N, input_size) or (input_size), state the same with `hidden_size`.
@@ -363,6 +361,8 @@ class RNNCellBase(Module):
             )
         else:
             states = list(hx) if self.mode == "LSTM" else [hx]
+        if len(states) != 1 + (self.mode == "LSTM"):
+            raise RuntimeError(f"{name}: hx is {len(states)} tensors, expected 2: (h, c)")
         for s in states:
             if tuple(s.shape) != wanted:
                 raise RuntimeError(f"{name}: hx is of shape {tuple(s.shape)}, expected {wanted}")
@@ -404,9 +404,8 @@ class RNNCell(RNNCellBase):
             raise ValueError(
                 f"RNNCell: nonlinearity is {nonlinearity!r}, expected 'tanh' or 'relu'"
             )
-        super().__init__(
-            f"RNN_{nonlinearity.upper()}", input_size, hidden_size, bias, device, dtype
-        )
+        self.mode = f"RNN_{nonlinearity.upper()}"
+        super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
 
 
@@ -418,15 +417,7 @@ class LSTMCell(RNNCellBase):
     ((3, 6), (3, 6))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__("LSTM", input_size, hidden_size, bias, device, dtype)
+    mode = "LSTM"
 
 
 class GRUCell(RNNCellBase):
@@ -436,12 +427,4 @@ class GRUCell(RNNCellBase):
     (3, 6)
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__("GRU", input_size, hidden_size, bias, device, dtype)
+    mode = "GRU"

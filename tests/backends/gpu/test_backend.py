@@ -92,6 +92,17 @@ except KeyboardInterrupt:
     assert run(code)[0] == ["True"]
 
 
+def test_every_device_is_waited_for(gpu):
+    """Without a name, whichever device is the default."""
+    x, i = tf.ones(3).to(gpu), tf.tensor([7]).to(gpu)
+    assert tf.backend_name() == "cpu"
+    kept = x[i]
+    with pytest.raises(IndexError, match="7"):
+        tf.synchronize()
+    tf.synchronize()
+    assert kept.shape == (1,)
+
+
 def test_a_forked_child_is_told(gpu):
     code = f"""
 import os

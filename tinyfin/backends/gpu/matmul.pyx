@@ -36,6 +36,9 @@ cdef struct Tile:
 
 cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.72), Tile(64, 128, 16, 0.85),
                           Tile(128, 64, 16, 0.88), Tile(128, 128, 16, 0.96), Tile(128, 256, 8, 1.0)]
+# through OpenGL, whose compilers make less of the large ones; only these were measured there
+cdef Tile[KINDS] OPENGL_TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.72), Tile(64, 128, 16, 0.85),
+                                 Tile(128, 64, 16, 0.88), Tile(128, 128, 8, 1.0), Tile(128, 256, 8, 0.75)]
 cdef Tile[COOPERATIVE_KINDS] COOPERATIVE_TILES = [Tile(64, 64, 32, 0.45), Tile(128, 128, 32, 0.80),
                                                   Tile(128, 256, 32, 1.0)]
 cdef int ONLY = -1            # the kind that is always taken
@@ -172,12 +175,16 @@ cdef int fastest(const Product *q, const Tile *kinds, int n) noexcept nogil:
     return best
 
 
+cdef const Tile *tiles_of(const Product *q) noexcept nogil:
+    """The kinds of tiles of the API."""
+    return &OPENGL_TILES[0] if q.out.backend == TF_OPENGL else &TILES[0]
+
+
 cdef int kind_of(const Product *q) noexcept nogil:
     """The kind of tiles for chains of floats."""
     if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
         return SMALL
-    # compilers of OpenGL leave too few registers for the largest tiles
-    return ONLY if ONLY >= 0 else fastest(q, TILES, KINDS - (q.out.backend == TF_OPENGL))
+    return ONLY if ONLY >= 0 else fastest(q, tiles_of(q), KINDS)
 
 
 cdef bint cooperates(const Product *q) noexcept nogil:
@@ -217,7 +224,7 @@ cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
     constant(&l, 4, layout(q, 1, q.b, q.n, q.b_col, q.b_k, many))
     constant(&l, 5, q.n % many == 0 and address_of(q.out) & 15 == 0)
     if not cooperative:
-        constant(&l, 6, 8 if q.out.backend == TF_OPENGL and min(tile.rows, tile.cols) > 64 else tile.depth)
+        constant(&l, 6, tile.depth)
         constant(&l, 7, q.out.backend == TF_OPENGL or (features(q.out) & IS_SOFTWARE != 0
                                                        and tile.rows * tile.cols > 64 * 64))
     spread(&l, tiles(q, tile.rows, tile.cols))
@@ -244,7 +251,7 @@ cdef int run(Product *q) noexcept:
     if features(q.out) & IS_SOFTWARE and q.dtype != TF_I64 and ONLY < 0:
         return direct(q)
     kind = kind_of(q)
-    return small(q) if kind == SMALL else tiled(q, &TILES[kind], 4)
+    return small(q) if kind == SMALL else tiled(q, &tiles_of(q)[kind], 4)
 
 
 cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,

@@ -9,4 +9,4 @@ cdef class Programs:
     cdef readonly object make        # function of (shader, constants) that gives a handle
     cdef public int flush            # the constant FLUSH of deterministic calls; -1: such calls are refused
     cdef uint64_t handle_of(self, tf_launch *l) except 0
-    cdef object failure(self, str text, bint memory)
+    cdef object failure(self, str text, bint memory, bint forked)

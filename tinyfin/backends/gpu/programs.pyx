@@ -36,8 +36,10 @@ cdef class Programs:
                 raise MemoryError(f"{self.api}: {self.name}: no program for shader {l.key.shader}")
         return handle
 
-    cdef object failure(self, str text, bint memory):
-        """The exception for what ended a stream."""
+    cdef object failure(self, str text, bint memory, bint forked):
+        """The exception for what ended a stream; a fork has ended nothing of its parent's."""
+        if forked:
+            return RuntimeError(f"{self.api}: {self.name}: {text}")
         if memory:
             return MemoryError(f"{self.api}: {self.name}: {text}")
         return RuntimeError(f"{self.api}: {self.name}: {text}; tensors there are lost, other backends go on")

@@ -108,9 +108,7 @@ cdef class Stream(Programs):
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered 0x{rc:x}").format(seconds=self.s.context.timeout / 1e9)
-            if rc == TF_FORKED:
-                raise RuntimeError(f"opengl: {self.name}: {text}")
-            raise self.failure(text, rc == 0x505)
+            raise self.failure(text, rc == 0x505, rc == TF_FORKED)
         return 0
 
     cdef int wait(self, uint64_t number, uint64_t limit) except -1:

@@ -159,7 +159,5 @@ cdef class Stream(Programs):
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered {rc}").format(seconds=self.s.timeout / 1e9)
-            if rc == FORKED:
-                raise RuntimeError(f"vulkan: {self.name}: {text}")
-            raise self.failure(text, rc == -1 or rc == -2)
+            raise self.failure(text, rc == -1 or rc == -2, rc == FORKED)
         return 0
