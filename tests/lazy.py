@@ -13,6 +13,8 @@ class _Torch:
     """The package `torch`, imported when something of it is used."""
 
     def __getattr__(self, name):
+        if name.startswith(("_", "pytest")):  # what pytest asks of every name in a module
+            raise AttributeError(name)
         if not INSTALLED:
             pytest.skip("compares with PyTorch, which is not installed")
         return getattr(importlib.import_module("torch"), name)

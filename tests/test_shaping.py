@@ -168,3 +168,30 @@ def test_gradients():
     ]
     sum((p * (i + 1)).sum() for i, p in enumerate(parts)).backward()
     assert x.grad.tolist() == u.grad.tolist()
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda x: x.unbind(1), lambda x: x.split(1, 1), lambda x: x.split([2, 0, 3] * 8, 1)]
+)
+def test_gradients_of_many_pieces(cut):
+    """Each piece has its own gradient, and all cost about as much as the whole a few times over."""
+    x = tf.rand(3, 40).requires_grad_()
+    parts = cut(x)
+    flat = tf.cat([p.reshape(3, -1) * (i + 1) for i, p in enumerate(parts)], 1)
+    assert flat.shape == (3, 40) and all(p.base is x for p in parts if hasattr(p, "base"))
+    with tf.profiler.profile() as p:
+        flat.sum().backward()
+    want = tf.cat([tf.full((3, q.numel() // 3), i + 1.0) for i, q in enumerate(parts)], 1)
+    assert x.grad.tolist() == want.tolist()
+    assert sum(e.bytes for e in p.events()) < 30 * 4 * x.numel()
+
+
+def test_many_pieces_are_written_to_like_views():
+    x = tf.zeros(12).requires_grad_()
+    y = x * 1
+    for i, part in enumerate(y.unbind()):
+        part.add_(float(i))
+    y.split(1)[3].mul_(10)
+    assert y.tolist() == [0, 1, 2, 30, 4, 5, 6, 7, 8, 9, 10, 11]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1, 1, 10, 1, 1, 1, 1, 1, 1, 1, 1]

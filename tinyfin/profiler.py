@@ -315,7 +315,7 @@ class profile:
             lines.append(f"range {a.key}: {a.count} times, {period(a.cpu_time_total)}")
         for name, m in self.memory.items():
             lines.append(
-                f"memory of {name}: {size(m.get('before', 0))} before, {size(m['after'])} after, {size(m['peak'])} at most"
+                f"memory of {name}: {size(m.get('before', 0))} before, {size(m['after'])} after, {size(m['peak'])} at most so far"
             )
         return "\n".join(lines)
 

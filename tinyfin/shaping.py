@@ -182,6 +182,10 @@ def select(input: Tensor, dim: int, index: SupportsIndex) -> Tensor:
     return input[(slice(None),) * d + (index,)]
 
 
+FEW = 4
+"""Windows that are cut from one tensor directly."""
+
+
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of the given sizes, as views."""
     needs_tensor("split_with_sizes", input)
@@ -190,11 +194,26 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
         raise RuntimeError(
             f"split: sizes {list(split_sizes)} do not add up to {input.shape[d]}, the size of dim {d}"
         )
-    pieces, start = [], 0
-    for s in split_sizes:
-        pieces.append(F.narrow(input, d, start, s))
-        start += s
-    return tuple(pieces)
+    return pieces(input, d, tuple(split_sizes))
+
+
+def pieces(x: Tensor, d: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """Neighbouring windows of one axis, from its first place on.
+
+    Where gradients flow, halves are cut from halves: the gradient of each window is as large as what it is cut
+    from, and n windows cut from the whole would take n times its size.
+    """
+    if len(sizes) <= FEW or not x.requires_grad:
+        found, start = [], 0
+        for s in sizes:
+            found.append(F.narrow(x, d, start, s))
+            start += s
+        return tuple(found)
+    half = len(sizes) // 2
+    first = sum(sizes[:half])
+    left = F.narrow(x, d, 0, first)
+    right = F.narrow(x, d, first, sum(sizes[half:]))
+    return pieces(left, d, sizes[:half]) + pieces(right, d, sizes[half:])
 
 
 def split(
@@ -213,9 +232,7 @@ def split(
     n = tensor.shape[d]
     if size < 0 or (size == 0 and n):
         raise RuntimeError(f"split: split_size is {size}, expected at least 1")
-    return tuple(F.narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size or 1)) or (
-        tensor,
-    )
+    return pieces(tensor, d, [min(size, n - i) for i in range(0, n, size or 1)]) or (tensor,)
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -255,8 +272,10 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     d = wrap("unbind", dim, needs_tensor("unbind", input).ndim)
     if input.ndim == 0:
         raise RuntimeError("unbind: the tensor has no dimensions")
-    key = (slice(None),) * d
-    return tuple(input[key + (i,)] for i in range(input.shape[d]))
+    n, key = input.shape[d], (slice(None),) * d
+    if n <= FEW or not input.requires_grad:
+        return tuple(input[key + (i,)] for i in range(n))
+    return tuple(piece[(*key, 0)] for piece in pieces(input, d, (1,) * n))
 
 
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:

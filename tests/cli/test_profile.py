@@ -49,8 +49,17 @@ def test_a_module(tmp_path):
     (tmp_path / "some.py").write_text(
         "import tinyfin\nprint(tinyfin.ones(2).exp().tolist()[0] > 2.7)\n"
     )
-    command = [sys.executable, "-m", "tinyfin", "profile", "-m", "some"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    code = (
+        "import sys; from tinyfin.cli.main import main; sys.exit(main(['profile', '-m', 'some']))"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    script = (
+        tmp_path / "elsewhere" / "command.py"
+    )  # as installed: its folder is on the path, the current one is not
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 0 and done.stdout == "True\n" and "exp" in done.stderr
 
 
@@ -64,6 +73,11 @@ def test_a_module(tmp_path):
         ),
         ("import sys, tinyfin; tinyfin.ones(2).exp(); sys.exit(3)", 3, ["exp"]),
         ("raise SystemExit('stopped')", 1, ["stopped", "all kernels"]),
+        (
+            "import tinyfin; tinyfin.ones(2).exp(); raise KeyboardInterrupt",
+            130,
+            ["interrupted", "exp"],
+        ),
         ("raise SystemExit", 0, ["all kernels"]),
     ],
 )

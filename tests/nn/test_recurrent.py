@@ -126,6 +126,23 @@ def test_a_packed_batch_is_its_sequences_one_by_one():
         assert (alone - y).abs().max().item() < 1e-6 and (end - h[:, i]).abs().max().item() < 1e-6
 
 
+def test_a_batch_of_none():
+    for name in LAYERS:
+        y, end = getattr(tf.nn, name)(3, 5)(tf.rand(4, 0, 3))
+        assert tuple(y.shape) == (4, 0, 5)
+
+
+def test_the_gradient_costs_as_much_as_its_steps():
+    """Bytes that its kernels write: twice the steps, about twice as many."""
+    written = []
+    for steps in (64, 128):
+        loss = tf.nn.GRU(2, 8)(tf.rand(steps, 4, 2))[0].sum()
+        with tf.profiler.profile() as p:
+            loss.backward()
+        written.append(sum(e.bytes for e in p.events()))
+    assert written[1] < 2.5 * written[0]
+
+
 def test_second_derivatives():
     net = tf.nn.LSTM(2, 3).double()
     x = tf.from_numpy(normal(3, 2, 2).astype("float64")).requires_grad_()

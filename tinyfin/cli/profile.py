@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ def run(args: Namespace) -> int:
     p.start()
     try:
         if args.module:
+            sys.path.insert(0, os.getcwd())  # as `python -m` does
             runpy.run_module(args.script, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, str(Path(args.script).resolve().parent))
@@ -69,6 +71,9 @@ def run(args: Namespace) -> int:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
+    except KeyboardInterrupt:  # what was noted until then is shown
+        print("tinyfin profile: interrupted", file=sys.stderr)
+        code = 130
     except Exception:
         import traceback
 

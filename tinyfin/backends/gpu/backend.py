@@ -5,6 +5,7 @@ from __future__ import annotations
 from _thread import RLock
 
 from tinyfin.backends.base import WATCHERS, Backend, kernels_in
+from tinyfin.core import tensor
 from tinyfin.core.device import SLOTS
 
 TYPE_CHECKING = False
@@ -118,6 +119,7 @@ class GPUBackend(Backend):
         self.opened_devices[index] = new
         self.streams()[index] = new.stream
         name = f"{self.device}:{index}"
+        level = tensor.note_calls(0)  # a profile is of the program's calls, not of these
         has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
         try:
             set_device(SLOTS[self.device], index, *has)
@@ -129,6 +131,8 @@ class GPUBackend(Backend):
             del self.opened_devices[index], self.streams()[index]
             self.allocate.forget(index)
             raise
+        finally:
+            tensor.note_calls(level)
         for watcher in WATCHERS:
             watcher(self, index)
 

@@ -77,7 +77,7 @@ def direction(
         b_x, b_h = b_x + b_h, None
     mapped = F.linear(x, w_x, b_x)
     if min(sizes) == max(sizes):
-        parts = mapped.reshape(len(sizes), sizes[0], -1).unbind(0)
+        parts = mapped.reshape(len(sizes), sizes[0], mapped.shape[1]).unbind(0)
     else:
         parts = mapped.split(list(sizes))
     step, start, out = STEPS[mode], state, []
