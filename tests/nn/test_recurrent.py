@@ -128,7 +128,7 @@ def test_a_packed_batch_is_its_sequences_one_by_one():
 
 def test_a_batch_of_none():
     for name in LAYERS:
-        y, end = getattr(tf.nn, name)(3, 5)(tf.rand(4, 0, 3))
+        y, _ = getattr(tf.nn, name)(3, 5)(tf.rand(4, 0, 3))
         assert tuple(y.shape) == (4, 0, 5)
 
 
