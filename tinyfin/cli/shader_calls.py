@@ -96,7 +96,7 @@ def _cast(rng: Generator, name: str) -> Iterator[Call]:
 
 @calls("contiguous_copy")
 def _copy(rng: Generator, name: str) -> Iterator[Call]:
-    for shape in ((), (0, 3), (1,), (63,), (64,), (2049,), (7, 5, 9), (2, 3, 2, 3, 2)):
+    for shape in ((), (0, 3), (1,), (63,), (64,), (2049,), (7, 5, 9), (2, 3, 2, 3, 2), (3, 70, 65)):
         yield Call(normal(rng, *shape))
 
 

@@ -83,6 +83,24 @@ def test_copies_move_bits(dtype, gpu):
             assert samples.bits(view(there).contiguous().cpu()) == samples.bits(view(x))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize(
+    "shape, order",
+    [((70, 65), (1, 0)), ((2, 3, 40, 33), (0, 3, 1, 2)), ((2, 17, 2, 64), (3, 2, 1, 0))],
+)
+def test_transposed_copies(shape, order, dtype, gpu):
+    """Tiles with ragged edges, dense and into a view, from a view that begins elsewhere and runs backwards."""
+    x = samples.tensor(np.arange(np.prod(shape)).reshape(shape) % 251, dtype)
+    there = x.to(gpu)
+    assert samples.bits(there.permute(order).contiguous().cpu()) == samples.bits(x.permute(order))
+    views = [t.flip(1)[1:].permute(order) for t in (x, there)]
+    wide = tf.zeros(2, *views[0].shape, dtype=x.dtype)
+    far = wide.to(gpu)
+    wide[1].copy_(views[0])
+    far[1].copy_(views[1])
+    assert samples.bits(far.cpu()) == samples.bits(wide)
+
+
 def test_many_axes(gpu):
     """More axes than one dispatch walks."""
     x = tf.rand(2, 3, 2, 3, 2, 3, 2, 2)

@@ -7,13 +7,15 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport collapse, dense_strides
 
-from tinyfin.backends.gpu.modules import numbers
+from tinyfin.backends.gpu.modules import numbers, shader
 from tinyfin.ops.row import TABLE
 
 cdef enum:
     SCALAR = 16                      # added to a dtype: the operand is a number
     INNER = 4                        # axes that one dispatch walks
     GROUP = 256                      # invocations of a work group
+    TILE = 32                        # elements along the sides of what a transposing group moves
+    TRANSPOSED = 4096                # elements from which on tiles are worth their two steps
     DISPATCHES = 4096                # of one call, at most; what would take more falls back
     F32 = 0
     INT, LONG                        # kinds of numbers that modules compute with
@@ -22,6 +24,7 @@ cdef enum:
 
 cdef list NAMES = [r.name for r in TABLE.values() if r.expr is not None]
 cdef int POSITIVE = NAMES.index("positive")
+cdef int TRANSPOSE = shader("transpose")
 cdef int MODULES[512][3]             # row, kind -> number of the module, or -1
 
 
@@ -228,6 +231,54 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     return run(&c)
 
 
+cdef int transpose(Call *c, int item) noexcept:
+    """Bits moved in tiles, where another axis is dense in x than in the output; else TF_EUNSUPPORTED."""
+    cdef tf_launch l
+    cdef int64_t *strides[2]
+    cdef int64_t places = 1, reach[2]
+    cdef int d, k, deep = -1, wide = -1
+    for k in range(2):
+        strides[k], reach[k] = c.strides[k], 0
+    c.ndim = collapse(c.ndim, c.shape, strides, 2)
+    if not 2 <= c.ndim <= INNER + 2:
+        return TF_EUNSUPPORTED
+    for d in range(c.ndim):
+        if c.shape[d] >= TILE // 2:
+            wide = d if c.strides[0][d] == 1 else wide
+            deep = d if c.strides[1][d] == 1 else deep
+        for k in range(2):
+            reach[k] += abs(c.strides[k][d]) * (c.shape[d] - 1)
+        places *= c.shape[d]
+    if deep < 0 or wide < 0 or deep == wide or places < TRANSPOSED or max(places, max(reach[0], reach[1])) >= <int64_t>1 << 31:
+        return TF_EUNSUPPORTED
+    begin(&l, TRANSPOSE, c.call)
+    for k in range(2):
+        l.at[k], l.range[k] = c.address[k], c.range[k]
+    l.operands, l.written = 2, 1
+    word(&l, c.shape[deep])
+    word(&l, c.shape[wide])
+    word(&l, c.strides[1][wide])
+    word(&l, c.strides[0][deep])
+    word(&l, places // (c.shape[deep] * c.shape[wide]))
+    l.words += 3 + 2 * INNER         # of the other axes, the inner ones last
+    for k in range(3):
+        l.word[5 + k] = 1
+    k = INNER
+    for d in range(c.ndim - 1, -1, -1):
+        if d == deep or d == wide:
+            continue
+        k -= 1
+        if k > 0:
+            l.word[4 + k] = <uint32_t>c.shape[d]
+        l.word[8 + k] = <uint32_t>c.strides[0][d]
+        l.word[8 + INNER + k] = <uint32_t>c.strides[1][d]
+    constant(&l, 0, item)
+    constant(&l, 1, TILE)
+    places //= c.shape[deep] * c.shape[wide]
+    spread(&l, places * ((c.shape[deep] + TILE - 1) // TILE) * ((c.shape[wide] + TILE - 1) // TILE))
+    return launch(&l, c.where, c.call)
+
+
 cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
               const tf_attrs *at, tf_call *call) noexcept with gil:
     """Broadcasts, casts and copies one tensor; the same dtype moves bits."""
@@ -254,6 +305,9 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
         c.range[1].low = c.range[1].high = 0
     elif x.dtype == out.dtype:
         item = tf_itemsize[x.dtype]
+        k = transpose(&c, item)
+        if k != TF_EUNSUPPORTED:
+            return k
         if item == 8:                # two words for each element
             if c.ndim == 8:
                 return TF_EUNSUPPORTED
