@@ -47,16 +47,14 @@ uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(B32(tf_p.at[@K]
 #else
 /* In OpenGL the address is the number of bytes into the bound range, where it is not a value itself. */
 layout(std430, binding = @K) buffer TF_Buffer@K { uint v[]; } tf_b@K;
+layout(std430, binding = @K) buffer TF_Quads@K { uvec4 v[]; } tf_q@K; /* the same memory: one access for four words */
 uvec2 at_@NAME() { return tf_gl_at[@K]; }
 uint tf_byte_@NAME(int i) { return tf_gl_at[@K].x + uint(i); }
 uint word8_@NAME(int i) { uint b = tf_byte_@NAME(i); return (tf_b@K.v[b >> 2] >> ((b & 3u) * 8u)) & 0xffu; }
 uint word16_@NAME(int i) { uint b = tf_byte_@NAME(i * 2); return (tf_b@K.v[b >> 2] >> ((b & 2u) * 8u)) & 0xffffu; }
 uint word32_@NAME(int i) { return tf_b@K.v[tf_byte_@NAME(i * 4) >> 2]; }
 uvec2 word64_@NAME(int i) { uint w = tf_byte_@NAME(i * 8) >> 2; return uvec2(tf_b@K.v[w], tf_b@K.v[w + 1u]); }
-uvec4 quad_@NAME(int i) {
-  uint w = tf_byte_@NAME(i * 16) >> 2;
-  return uvec4(tf_b@K.v[w], tf_b@K.v[w + 1u], tf_b@K.v[w + 2u], tf_b@K.v[w + 3u]);
-}
+uvec4 quad_@NAME(int i) { return tf_q@K.v[tf_byte_@NAME(i * 16) >> 4]; }
 /* Part of a word: two atomic operations on bits that no other invocation touches. */
 void tf_part_@NAME(uint b, uint mask, uint v) {
   uint shift = (b & 3u) * 8u;
@@ -71,13 +69,7 @@ void set_word64_@NAME(int i, uvec2 v) {
   tf_b@K.v[w] = v.x;
   tf_b@K.v[w + 1u] = v.y;
 }
-void set_quad_@NAME(int i, uvec4 v) {
-  uint w = tf_byte_@NAME(i * 16) >> 2;
-  tf_b@K.v[w] = v.x;
-  tf_b@K.v[w + 1u] = v.y;
-  tf_b@K.v[w + 2u] = v.z;
-  tf_b@K.v[w + 3u] = v.w;
-}
+void set_quad_@NAME(int i, uvec4 v) { tf_q@K.v[tf_byte_@NAME(i * 16) >> 4] = v; }
 uint swap_@NAME(int i, uint old, uint v) { return atomicCompSwap(tf_b@K.v[tf_byte_@NAME(i * 4) >> 2], old, v); }
 #endif
 /* The bits of an element of up to four bytes; integers with their sign, halves as they are. */
