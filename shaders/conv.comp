@@ -7,7 +7,7 @@
  * operands: out a b bias
  * words: uint images; uint groups; uint rows; uint chans; int outs[3]; int size[3]; int kernel[3]; int stride[3];
  *   int pad[3]; int dil[3]; int b_image; int b_channel
- * constants: DTYPE MODE BIASED WIDE DEPTH STRIPS_M STRIPS_N HOLES OUT_FOUR
+ * constants: DTYPE MODE BIASED WIDE DEPTH PARTS STRIPS_M STRIPS_N HOLES OUT_FOUR
  * group: 256
  * numbers: float
  */
@@ -67,11 +67,11 @@ void tf_put(Tile tile, uint row, uint col, vec4 four) {
     precise float bias = load_bias(DTYPE, tile.conv.y / tf_y_row() + int(tile.row + row));
     UNROLL for (uint e = 0u; e < 4u; e++) v[e] = tf_add(v[e], bias);
   }
-  if (OUT_FOUR != 0u && DTYPE == TF_F32) {
+  if (OUT_FOUR != 0u && TF_RESULT == TF_F32) {
     set_quad_out((line + tf_results[col]) >> 2, uvec4(UB(v[0]), UB(v[1]), UB(v[2]), UB(v[3])));
   } else {
     UNROLL for (uint e = 0u; e < 4u; e++)
-      if (e < last) store_out(DTYPE, line + tf_results[col + e], v[e]);
+      if (e < last) store_out(TF_RESULT, line + tf_results[col + e], v[e]);
   }
 }
 
@@ -87,14 +87,14 @@ void main() {
   UNROLL for (uint i = 0u; i < 16u * STRIPS_M * STRIPS_N; i++) sum[i] = FB(0u);
   tf_table_columns(tile);
   TF_TABLE_START
-  TF_TABLE_BLOCK(0u)
-  TF_TABLE_BLOCK(TF_LOADERS)
+  TF_TABLE_BLOCK(tile.conv.begin)
+  TF_TABLE_BLOCK(tile.conv.begin + TF_LOADERS)
   barrier();
-  { TF_FETCH(0u) }
+  { TF_FETCH(tile.conv.begin) }
   TF_KEEP
   barrier();
   TF_FRAGMENT(0u, 0u)
-  for (uint k0 = 0u; k0 < tile.conv.depth; k0 += DEPTH) {
+  for (uint k0 = tile.conv.begin; k0 < tile.conv.depth; k0 += DEPTH) {
     uint next = k0 + DEPTH;
     bool more = next < tile.conv.depth;
     if (more) {

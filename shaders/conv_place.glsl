@@ -10,7 +10,7 @@
  * `rows` are those of one group, `chans` the channels of b in one group.
  */
 struct Conv {
-  uint cols, depth;
+  uint cols, begin, depth;                      /* chains go from `begin` to before `depth` */
   int a, b, y;                                  /* where the operands of the group begin */
   ivec3 rest, first, taps, gap, step, from, count; /* of a class: places rest + t stride, taps first + i gap */
 };
@@ -52,6 +52,7 @@ Conv tf_conv(uint group, uint number) {
   c.b = int(group * p_chans) * p_b_channel;
   c.y = int(group * p_rows) * tf_y_row();
   c.cols = tf_most_columns();
+  c.begin = 0u;
   c.depth = MODE == 2u ? p_images * uint(tf_volume(tf_outs())) : p_chans * uint(taps);
   c.rest = c.first = c.gap = c.step = c.from = ivec3(0);
   c.taps = tf_kernel();

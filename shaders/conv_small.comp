@@ -6,7 +6,7 @@
  * operands: out a b bias
  * words: uint images; uint groups; uint rows; uint chans; int outs[3]; int size[3]; int kernel[3]; int stride[3];
  *   int pad[3]; int dil[3]; int b_image; int b_channel
- * constants: DTYPE MODE BIASED WIDE DEPTH
+ * constants: DTYPE MODE BIASED WIDE DEPTH PARTS
  * group: 192
  * numbers: float
  */
@@ -52,17 +52,17 @@ void main() {
   TF_TABLE_START
   tf_table_columns(tile);
   if (!works) {
-    TF_TABLE_BLOCK(0u)
-    TF_TABLE_BLOCK(TF_LOADERS)
+    TF_TABLE_BLOCK(tile.conv.begin)
+    TF_TABLE_BLOCK(tile.conv.begin + TF_LOADERS)
   }
   barrier();
   if (!works) {
-    { TF_FETCH(0u) }
+    { TF_FETCH(tile.conv.begin) }
     TF_KEEP(0u)
-    TF_FETCH(DEPTH)
+    TF_FETCH(tile.conv.begin + DEPTH)
   }
   barrier();
-  for (uint k0 = 0u; k0 < depth; k0 += DEPTH) {
+  for (uint k0 = tile.conv.begin; k0 < depth; k0 += DEPTH) {
     uint later = k0 + 2u * DEPTH; /* behind the last place there are loads too, which nobody uses */
     if (!works) {
       TF_KEEP(1u - side)
@@ -86,6 +86,6 @@ void main() {
     if (r >= p_rows || tile.col + c >= tile.conv.cols) continue;
     precise float v = sum[i];
     if (BIASED != 0u) v = tf_add(v, load_bias(DTYPE, tile.conv.y / line + int(r)));
-    store_out(DTYPE, tile.conv.y + int(r) * line + tf_results[c], v);
+    store_out(TF_RESULT, tile.conv.y + int(r) * line + tf_results[c], v);
   }
 }

@@ -5,6 +5,9 @@
  * the tap has a bit for each axis, the place all bits whose taps are inside. With WIDE 1, where taps are too many
  * for a word, each has three coordinates, whose sums must be inside.
  *
+ * PARTS, a constant: pieces that chains are cut into, in whole blocks of the table; the results of each follow those
+ * of the one before it, as float32.
+ *
  * TF_HOLES: what is not inside is left out of the chains; else it is 0. TF_LOADERS: how many invocations load; the
  * table of the chains is a ring of two blocks of as many places, each loader writes its place of the next block.
  */
@@ -12,6 +15,7 @@
 shared ivec2 tf_columns[COLS], tf_chains[2u * TF_LOADERS];
 shared ivec2 tf_columns_more[COLS * WIDE + 1u], tf_chains_more[2u * TF_LOADERS * WIDE + 1u];
 shared int tf_results[COLS], tf_in_row[2u * TF_LOADERS];
+#define TF_RESULT (PARTS > 1u ? TF_F32 : DTYPE)
 #define TF_HOLE 0x7fedcba9u /* a NaN that no tensor has, since theirs of these bits become another */
 struct Tile {
   Conv conv;
@@ -27,9 +31,15 @@ Tile tf_tile() {
   i /= down;
   t.col = i % across * COLS;
   i /= across;
-  uint all = uint(tf_volume(classes)), group = i / all;
+  uint all = uint(tf_volume(classes)), group = i / all % p_groups, part = i / all / p_groups;
   t.conv = tf_conv(group, i % all);
-  t.none = group >= p_groups || t.col >= t.conv.cols;
+  t.none = part >= PARTS || t.col >= t.conv.cols;
+  if (PARTS > 1u) {
+    uint each = (t.conv.depth + PARTS * TF_LOADERS - 1u) / (PARTS * TF_LOADERS) * TF_LOADERS;
+    t.conv.begin = part * each;
+    t.conv.depth = min(t.conv.depth, t.conv.begin + each);
+    t.conv.y += int(part * p_groups * p_rows) * tf_y_row();
+  }
   return t;
 }
 
@@ -106,7 +116,7 @@ void tf_table_chain(Conv c, uint k, ivec4 p) {
   if (TF_COUNTS) place = tf_sum(place, block, radix);
 #define TF_TABLE_START                                                                                 \
   ivec3 radix = tf_radix(tile.conv);                                                                   \
-  ivec4 place = tf_places(t, radix), block = tf_places(TF_LOADERS, radix);
+  ivec4 place = tf_places(tile.conv.begin + t, radix), block = tf_places(TF_LOADERS, radix);
 
 /* Columns past the last are the last one again: what they give is not stored. */
 void tf_table_columns(Tile t) {

@@ -117,7 +117,10 @@ float tf_floordiv(float a_given, float b_given) {
   if ((UB(b) & 0x7fffffffu) == 0u) return vm_div(a, b);
   precise float m = tf_fmod(a, b), n = tf_sub(a, m), d = vm_div(n, b);
   if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) d = d - 1.0f;
-  if ((UB(d) & 0x7fffffffu) == 0u) return FB(tf_less(vm_div(a, b), FB(0u)) ? 0x80000000u : 0u);
+  if ((UB(d) & 0x7fffffffu) == 0u) {
+    uint q = UB(vm_div(a, b)); /* its sign where it is not 0; a driver took a choice between zeros for one of them */
+    return FB(q & min(q & 0x7fffffffu, 1u) << 31);
+  }
   precise float r = tf_floor(d), rest = tf_sub(d, r), up = r + 1.0f;
   return rest > 0.5f ? up : r;
 }

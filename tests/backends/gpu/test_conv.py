@@ -8,6 +8,7 @@ import samples
 from backends.gpu.alike import gpu
 
 import tinyfin as tf
+from tinyfin.backends.gpu.conv import only_parts
 from tinyfin.ops import table
 
 pytestmark = pytest.mark.usefixtures("gpu", "exact")
@@ -133,3 +134,36 @@ def test_wide_steps():
     )
     same(lambda x, w: CONV(x, w, None, padding=2), tf.zeros(2, 8, 0, 1), random(9, 8, 2, 2))
     same(lambda g, x: WEIGHT(g, x, size=(3, 3)), tf.zeros(0, 8, 2, 2), tf.zeros(0, 9, 4, 4))
+
+
+@pytest.fixture
+def parts():
+    """Cuts the chains of gradients of weights; by the shape again afterwards."""
+    yield only_parts
+    only_parts()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("x, w", [((4, 5, 16, 17), (20, 5, 3, 3)), ((3, 6, 19, 21), (140, 3, 3, 3))])
+def test_parts(parts, x, w, dtype, gpu):
+    """Chains that are cut, in normal mode alone; some parts are empty."""
+    step = {"stride": (1, 2), "padding": 1, "groups": x[1] // w[1]}
+    like = grads(x, w, step).shape
+    for exact in (True, False):
+        g, t = (tf.randint(-2, 3, s).float() if exact else random(*s) for s in (like, x))
+        g, t = (v.to(getattr(tf, dtype)) for v in (g, t))
+        found = []
+        with tf.deterministic(False):
+            for n in (1, 2, 32):
+                parts(n)
+                found.append(samples.bits(WEIGHT(g.to(gpu), t.to(gpu), size=w[2:], **step).cpu()))
+        if exact:  # small whole numbers, which add up exactly in any order
+            assert found == [samples.bits(WEIGHT(g, t, size=w[2:], **step))] * 3
+        elif dtype == "float32":
+            assert len(set(found)) == 3
+    same(lambda g, x: WEIGHT(g, x, size=w[2:], **step), g, t)  # whole chains in deterministic mode
+
+
+def test_only_parts_refuses():
+    with pytest.raises(ValueError, match="parts is 3"):
+        only_parts(3)

@@ -151,11 +151,45 @@ def test_what_falls_back():
     assert samples.bits(got.cpu()) == samples.bits(a @ b)
 
 
+def whole(*shape):
+    """Small whole numbers: their products add up exactly in any order."""
+    return tf.randint(-8, 9, shape).float()
+
+
+@pytest.mark.parametrize("kind", [SMALL, SQUARE])
+@pytest.mark.parametrize("shapes", [((70, 60), (60, 90)), ((2, 1, 3, 40), (1, 3, 40, 50))])
+def test_parts(tiles, kind, shapes, gpu):
+    """Chains that are cut, in normal mode alone."""
+    with tf.deterministic(False):
+        for make in (whole, random):
+            a, b = (make(*shape) for shape in shapes)
+            there = [t.to(gpu) for t in (transposed(a), b)]
+            found = []
+            for parts in (1, 2, 20, 7):  # the last divides no k here
+                tiles(kind, -2, parts)
+                found.append(samples.bits((there[0] @ there[1]).cpu()))
+            if make is whole:
+                assert found == [samples.bits(a @ b)] * 4
+            else:  # another order: other roundings
+                assert len(set(found)) == 3 and found[3] == found[0]
+
+
+def test_parts_and_a_bias(tiles, gpu):
+    tiles(SQUARE, -2, 4)
+    x, w, bias = whole(2, 35, 64), whole(66, 64), apart(whole(66))
+    with tf.deterministic(False):
+        got = F.linear(*(t.to(gpu) for t in (x, w, bias)))
+    assert samples.bits(got.cpu()) == samples.bits(F.linear(x, w, bias))
+    same(F.linear, random(35, 64), random(66, 64), random(66))  # whole chains in deterministic mode
+
+
 def test_only_tiles_refuses():
     with pytest.raises(ValueError, match="only_tiles"):
         only_tiles(6)
     with pytest.raises(ValueError, match="only_tiles"):
         only_tiles(0, 3)
+    with pytest.raises(ValueError, match="parts 65"):
+        only_tiles(0, 0, 65)
 
 
 def test_bias_where_a_slab_begins(gpu):

@@ -1,13 +1,15 @@
 """Convolutions in one, two and three dimensions, and their two gradients, as implicit products.
 
 What a product is made of depends on the mode (conv_place.glsl). Which body computes it depends on the shape
-alone, and each gives every element the same one chain.
+alone, and each gives every element the same one chain. In normal mode the chains of gradients of weights, which
+run over all places of all images, are cut into parts that are computed at once and added.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from tinyfin.backends.cpu.spatial cimport three, volume
 from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
+from tinyfin.backends.gpu.reduce cimport join_parts
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -29,6 +31,23 @@ cdef enum:
     FEW_TILES = 40           # under which small tiles occupy more of a device
     MANY_CLASSES = 64        # of places that the same taps reach, above which tiles would be mostly empty
     SMALL_DEPTH = 64
+    SMALL_BLOCK = 128        # places of a chain that a table holds at a time: the least of a part
+    TILES_BLOCK = 256
+    MANY_GROUPS = 512        # work groups up to which more parts help a large device
+    MOST_PARTS = 256
+
+cdef int ONLY_PARTS = 0
+
+
+def only_parts(int parts=0):
+    """Cuts chains into so many parts on every device, for measuring and testing; 0 chooses by the shape.
+
+    parts: a power of two up to 256.
+    """
+    global ONLY_PARTS
+    if not 0 <= parts <= MOST_PARTS or parts & (parts - 1):
+        raise ValueError(f"only_parts: parts is {parts}, expected 0 or a power of two up to {MOST_PARTS}")
+    ONLY_PARTS = parts
 
 
 cdef struct Product:
@@ -44,6 +63,7 @@ cdef struct Product:
     tf_view a, b
     const tf_view *bias                      # NULL: none
     const tf_view *out
+    tf_call *call
 
 
 cdef bint taken(const tf_view *a, const tf_view *b) noexcept nogil:
@@ -120,6 +140,26 @@ cdef int64_t tiles(const Product *q, int64_t rows, int64_t cols) noexcept nogil:
     return q.groups * q.classes * ((q.rows + rows - 1) // rows) * ((q.columns + cols - 1) // cols)
 
 
+cdef int64_t most_parts(const Product *q, int64_t block) noexcept nogil:
+    """Into how many parts of at least two blocks chains may be cut."""
+    cdef int64_t places = q.images * volume(q.outs), parts = 1
+    if q.mode != WEIGHT_GRAD or q.call.mode & TF_DETERMINISTIC or features(q.out) & IS_SOFTWARE:
+        return 1
+    while parts < MOST_PARTS and places >= 4 * parts * block and parts * q.out.size < 1 << 23:
+        parts *= 2
+    return parts
+
+
+cdef int64_t parts_of(const Product *q, int64_t tiles, int64_t block) noexcept nogil:
+    """As many as occupy a large device."""
+    cdef int64_t parts = 1, most = most_parts(q, block)
+    if ONLY_PARTS and q.mode == WEIGHT_GRAD and not q.call.mode & TF_DETERMINISTIC:
+        return ONLY_PARTS
+    while parts < most and tiles * parts < MANY_GROUPS:
+        parts *= 2
+    return parts
+
+
 cdef bint in_fours(const Product *q) noexcept nogil:
     """Whether four neighbouring columns have results that four words hold."""
     cdef int64_t each = q.columns
@@ -133,10 +173,12 @@ cdef bint in_fours(const Product *q) noexcept nogil:
 cdef int run(Product *q, tf_call *call) noexcept:
     cdef list keep = []
     cdef tf_launch l
-    cdef int64_t groups
+    cdef int64_t groups, parts = 1
+    cdef uint64_t held = 0
     cdef int rc, k, a
     cdef int strips[2]
     cdef const int64_t *fields[6]
+    q.call = call
     if not countable(q):
         return TF_EUNSUPPORTED
     rc = dense(&q.a, keep, call)
@@ -149,29 +191,42 @@ cdef int run(Product *q, tf_call *call) noexcept:
         groups = (q.out.size + GROUP - 1) // GROUP
         begin(&l, DIRECT, call)
         constant(&l, 3, q.stride[0] != 1 or q.stride[1] != 1 or q.stride[2] != 1)
-    elif q.rows <= SMALL_ROWS or (tiles(q, 64, 64) < FEW_TILES and not features(q.out) & IS_SOFTWARE):
+    elif q.rows <= SMALL_ROWS or (tiles(q, 64, 64) * most_parts(q, TILES_BLOCK) < FEW_TILES
+                                  and not features(q.out) & IS_SOFTWARE):
         groups = tiles(q, 16, 16)
+        parts = parts_of(q, groups, SMALL_BLOCK)
         begin(&l, SMALL, call)
         constant(&l, 3, wide(q))
         constant(&l, 4, SMALL_DEPTH)
+        constant(&l, 5, parts)
     else:
         strips[0] = strips[1] = 1
-        if tiles(q, 64, 128) >= MANY_TILES:
+        if tiles(q, 64, 128) * most_parts(q, TILES_BLOCK) >= MANY_TILES:
             strips[1] = 2
             if q.mode == OUTPUT and tiles(q, 128, 128) >= MANY_TILES and (q.rows - 1) // 64 % 2:
                 strips[0] = 2
         groups = tiles(q, 64 * strips[0], 64 * strips[1])
+        parts = parts_of(q, groups, TILES_BLOCK)
         begin(&l, TILES, call)
         constant(&l, 3, wide(q))
         constant(&l, 4, 16 if strips[1] == 1 and q.mode == WEIGHT_GRAD else 8)
-        constant(&l, 5, strips[0])
-        constant(&l, 6, strips[1])
-        constant(&l, 7, q.mode == INPUT_GRAD and holes(q))
-        constant(&l, 8, in_fours(q))
+        constant(&l, 5, parts)
+        constant(&l, 6, strips[0])
+        constant(&l, 7, strips[1])
+        constant(&l, 8, q.mode == INPUT_GRAD and holes(q))
+        constant(&l, 9, in_fours(q))
     constant(&l, 0, q.out.dtype)
     constant(&l, 1, q.mode)
     constant(&l, 2, q.bias != NULL)
-    write(&l, q.out)
+    if parts > 1:
+        try:
+            keep.append(scratch(q.out, <uint64_t>(4 * parts * q.out.size)))
+            held = <uint64_t>keep[len(keep) - 1].block
+        except BaseException as error:
+            return failed(q.out, call, error)
+        bytes_of(&l, held, <uint64_t>(4 * parts * q.out.size), True)
+    else:
+        write(&l, q.out)
     read(&l, &q.a if q.a.size else q.out)       # what takes no part is read too, so something has to be there
     read(&l, &q.b if q.b.size else q.out)
     if q.bias != NULL:
@@ -189,8 +244,9 @@ cdef int run(Product *q, tf_call *call) noexcept:
             word(&l, fields[k][a])
     word(&l, q.b.strides[0])
     word(&l, q.b.strides[1])
-    spread(&l, groups)
-    return launch(&l, q.out, call)
+    spread(&l, groups * parts)
+    rc = launch(&l, q.out, call)
+    return rc if parts == 1 or rc != TF_OK else join_parts(held, parts, q.out, call)
 
 
 cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,

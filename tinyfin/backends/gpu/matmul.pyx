@@ -1,12 +1,15 @@
 """Matrix products of any strides, batched and broadcast; linear layers.
 
 Tiles depend on the shape alone, and each gives every element the same one chain over k. In normal mode,
-devices that multiply matrices of halves by themselves do so, in their own order of sums.
+devices that multiply matrices of halves by themselves do so, in their own order of sums, and chains of few
+elements are cut into parts that are computed at once and added.
 """
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from tinyfin.backends.gpu.axes cimport *
 from tinyfin.backends.gpu.launch cimport *
+from tinyfin.backends.gpu.moves cimport copied
+from tinyfin.backends.gpu.reduce cimport join_parts
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -19,6 +22,10 @@ cdef enum:
     SMALL = 0                 # kinds of tiles
     COOPERATIVE_KINDS = 3
     COOPERATIVE_LEAST = 16    # rows, columns and depth from which halves take matrices of hardware
+    MOST_PARTS = 64           # that a chain is cut into
+    LEAST_PART = 64           # steps of a part
+    STARTED = 32              # steps that starting a tile takes the time of
+    JOINED = 700000           # what joining parts takes, in steps of a work group; and each element of each part
 
 cdef int SMALL_F32 = shader("matmul_small_f32")
 cdef int SMALL_INT = shader("matmul_small_int")
@@ -43,18 +50,20 @@ cdef Tile[COOPERATIVE_KINDS] COOPERATIVE_TILES = [Tile(64, 64, 32, 0.45), Tile(1
                                                   Tile(128, 256, 32, 1.0)]
 cdef int ONLY = -1            # the kind that is always taken
 cdef int ONLY_COOPERATIVE = -1
+cdef int ONLY_PARTS = 0
 
 
-def only_tiles(int kind=-1, int cooperative=-1):
+def only_tiles(int kind=-1, int cooperative=-1, int parts=0):
     """Takes one kind of tiles for all products of floats, for measuring and testing; -1 chooses by the shape.
 
-    kind: place in TILES. cooperative: place in COOPERATIVE_TILES; -2 takes none of them.
+    kind: place in TILES. cooperative: place in COOPERATIVE_TILES; -2 takes none of them. parts: of each chain, where
+    they divide it; 0 chooses by the shape.
     """
-    global ONLY, ONLY_COOPERATIVE
-    if not -1 <= kind < KINDS or not -2 <= cooperative < COOPERATIVE_KINDS:
-        raise ValueError(f"only_tiles: kind is {kind}, cooperative {cooperative}, expected -1 to {KINDS - 1} "
-                         f"and -2 to {COOPERATIVE_KINDS - 1}")
-    ONLY, ONLY_COOPERATIVE = kind, cooperative
+    global ONLY, ONLY_COOPERATIVE, ONLY_PARTS
+    if not -1 <= kind < KINDS or not -2 <= cooperative < COOPERATIVE_KINDS or not 0 <= parts <= MOST_PARTS:
+        raise ValueError(f"only_tiles: kind is {kind}, cooperative {cooperative}, parts {parts}, expected -1 to "
+                         f"{KINDS - 1}, -2 to {COOPERATIVE_KINDS - 1} and 0 to {MOST_PARTS}")
+    ONLY, ONLY_COOPERATIVE, ONLY_PARTS = kind, cooperative, parts
 
 
 cdef struct Product:
@@ -187,6 +196,36 @@ cdef int kind_of(const Product *q) noexcept nogil:
     return ONLY if ONLY >= 0 else fastest(q, tiles_of(q), KINDS)
 
 
+cdef double cost_of(const Product *q, int kind, int64_t parts) noexcept nogil:
+    """Steps of a work group until all parts of all tiles are done and joined."""
+    cdef const Tile *tile = &tiles_of(q)[kind]
+    cdef double waves = (tiles(q, tile.rows, tile.cols) * parts + WAVE - 1) // WAVE
+    cdef double cost = waves * tile.rows * tile.cols / tile.speed * (q.k // parts + STARTED)
+    return cost if parts == 1 else cost + JOINED + 0.6 * parts * q.m * q.n * q.batch.count
+
+
+cdef int64_t parts_of(const Product *q, int *kind) noexcept nogil:
+    """Into how many parts chains are cut, and with which tiles; a cut has to gain a sixth of the time."""
+    cdef double cost, least
+    cdef int64_t parts = 1, p
+    cdef int one
+    if q.dtype != TF_F32 or q.batch.ndim == WALKED or q.call.mode & TF_DETERMINISTIC:
+        return 1
+    if ONLY_PARTS:
+        return ONLY_PARTS if q.k % ONLY_PARTS == 0 and q.k else 1
+    if features(q.out) & IS_SOFTWARE or ONLY >= 0:
+        return 1
+    least = cost_of(q, kind[0], 1) / 1.2
+    for p in range(2, min(MOST_PARTS, q.k // LEAST_PART) + 1):
+        if q.k % p:
+            continue
+        for one in range(1 if min(q.m, q.n) > NARROW else KINDS, KINDS):
+            cost = cost_of(q, one, p)
+            if cost < least:
+                least, parts, kind[0] = cost, p, one
+    return parts
+
+
 cdef bint cooperates(const Product *q) noexcept nogil:
     """Whether the device's own products of matrices are taken: by shape, dtype and mode."""
     cdef uint32_t needed = HAS_COOPERATIVE if q.dtype == TF_F16 else HAS_COOPERATIVE_BF16
@@ -231,8 +270,45 @@ cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
     return launch(&l, q.out, q.call)
 
 
+cdef int one_kind(Product *q, int kind) noexcept:
+    return small(q) if kind == SMALL else tiled(q, &tiles_of(q)[kind], 4)
+
+
+cdef int in_parts(Product *q, int kind, int64_t parts) noexcept:
+    """Parts of the chains are a batch, whose results are added; so is the bias, as one part more."""
+    cdef const tf_view *out = q.out
+    cdef const tf_view *bias = q.bias
+    cdef tf_view held = out[0], slot
+    cdef Axes batch
+    cdef int64_t all_parts = parts + (bias != NULL)
+    cdef int d, rc
+    cdef object memory
+    try:
+        memory = scratch(out, <uint64_t>(4 * all_parts * out.size))
+        held.block, held.offset = <void *><uint64_t>memory.block, 0
+    except BaseException as error:
+        return failed(out, q.call, error)
+    held.ndim, held.flags, held.size = 1, TF_CONTIGUOUS, all_parts * out.size
+    held.shape[0], held.strides[0] = held.size, 1
+    no_axes(&batch, 2)
+    axis(&batch, parts, q.k // parts * q.a_k, q.k // parts * q.b_k)
+    for d in range(q.batch.ndim):
+        axis(&batch, q.batch.shape[d], q.batch.strides[0][d], q.batch.strides[1][d])
+    if bias != NULL:
+        slot = held
+        slot.ndim, slot.size, slot.offset = 2, out.size, parts * out.size
+        slot.shape[0], slot.shape[1], slot.strides[0], slot.strides[1] = out.size // q.n, q.n, q.n, 1
+        rc = copied(bias, &slot, q.call)
+        if rc != TF_OK:
+            return rc
+    q.out, q.bias, q.k, q.batch = &held, NULL, q.k // parts, batch
+    rc = one_kind(q, kind)
+    return rc if rc != TF_OK else join_parts(<uint64_t>held.block, all_parts, out, q.call)
+
+
 cdef int run(Product *q) noexcept:
     cdef int kind
+    cdef int64_t parts
     q.call.detail[0] = q.dtype
     if q.dtype > TF_F32 or (q.dtype == TF_I64 and not features(q.out) & HAS_INT64):
         return TF_EUNSUPPORTED
@@ -248,10 +324,13 @@ cdef int run(Product *q) noexcept:
     if cooperates(q):
         kind = fastest(q, COOPERATIVE_TILES, COOPERATIVE_KINDS) if ONLY_COOPERATIVE < 0 else ONLY_COOPERATIVE
         return tiled(q, &COOPERATIVE_TILES[kind], 8)
+    kind = kind_of(q)
+    parts = parts_of(q, &kind)
+    if parts > 1:
+        return in_parts(q, kind, parts)
     if features(q.out) & IS_SOFTWARE and q.dtype != TF_I64 and ONLY < 0:
         return direct(q)
-    kind = kind_of(q)
-    return small(q) if kind == SMALL else tiled(q, &tiles_of(q)[kind], 4)
+    return one_kind(q, kind)
 
 
 cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,

@@ -30,3 +30,4 @@ cdef bint reduced(Reduced *r, const tf_view *x, unsigned int mask) noexcept nogi
 cdef bint at_once(const Reduced *r) noexcept nogil
 cdef int run_levels(Reduced *r, const tf_view *x, uint32_t module, int item, pack_fn pack, const void *of,
                     tf_call *call) noexcept
+cdef int join_parts(uint64_t address, int64_t parts, const tf_view *out, tf_call *call) noexcept

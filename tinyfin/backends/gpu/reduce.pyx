@@ -263,6 +263,22 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
     return run_levels(&r, x, module, tf_itemsize[s.acc], pack, &s, call)
 
 
+cdef int join_parts(uint64_t address, int64_t parts, const tf_view *out, tf_call *call) noexcept:
+    """Sums of float32 parts, each as large as a dense result, one behind the other, in the result."""
+    cdef tf_view held = out[0]
+    cdef Reduced r
+    cdef Lanes s
+    held.block, held.offset, held.dtype, held.flags = <void *>address, 0, TF_F32, TF_CONTIGUOUS
+    held.ndim, held.size = 2, parts * out.size
+    held.shape[0], held.shape[1], held.strides[0], held.strides[1] = parts, out.size, out.size, 1
+    if not reduced(&r, &held, 1):
+        return TF_EUNSUPPORTED
+    s.x, s.y, s.what, s.acc, s.n, s.outs = &held, out, SUM, TF_F32, parts, out.size
+    s.truth = s.first = s.second = False
+    s.narrow, s.means, s.by = 0, 0, 1
+    return run_levels(&r, &held, REAL, 4, pack, &s, call)
+
+
 KERNELS = {
     "reduce_sum": (kernel_capsule(reduce_lanes), SUM),
     "reduce_prod": (kernel_capsule(reduce_lanes), PROD),
