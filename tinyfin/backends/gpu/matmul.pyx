@@ -43,9 +43,9 @@ cdef struct Tile:
 
 cdef Tile[KINDS] TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.72), Tile(64, 128, 16, 0.85),
                           Tile(128, 64, 16, 0.88), Tile(128, 128, 16, 0.96), Tile(128, 256, 8, 1.0)]
-# through OpenGL, whose compilers make less of the large ones; only these were measured there
-cdef Tile[KINDS] OPENGL_TILES = [Tile(16, 16, 16, 0.10), Tile(64, 64, 16, 0.72), Tile(64, 128, 16, 0.85),
-                                 Tile(128, 64, 16, 0.88), Tile(128, 128, 8, 1.0), Tile(128, 256, 8, 0.75)]
+# through OpenGL, as measured there
+cdef Tile[KINDS] OPENGL_TILES = [Tile(16, 16, 16, 0.22), Tile(64, 64, 16, 0.67), Tile(64, 128, 16, 0.94),
+                                 Tile(128, 64, 16, 0.72), Tile(128, 128, 8, 0.94), Tile(128, 256, 8, 1.0)]
 cdef Tile[COOPERATIVE_KINDS] COOPERATIVE_TILES = [Tile(64, 64, 32, 0.45), Tile(128, 128, 32, 0.80),
                                                   Tile(128, 256, 32, 1.0)]
 cdef int ONLY = -1            # the kind that is always taken
