@@ -28,7 +28,7 @@ PREBUILT = SHADERS / "shaders.zip"
 VMATH = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
-    "softplus", "erf", "erfc", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
+    "softplus", "erf", "erfc", "normal_cdf", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
 )  # fmt: skip
 """Functions of the rows that vmath.inc has under the name vm_..."""
 TRUTH = ("isnan", "isinf", "signbit")

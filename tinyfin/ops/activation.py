@@ -107,7 +107,7 @@ composite(
 )
 unary(
     "gelu_erf",
-    "T(0.5) * x * (T(1) + erf(x * T(0.7071067811865476)))",
+    "x * normal_cdf(x)",
     result="same",
     dtypes="fh",
     function=False,
@@ -119,8 +119,7 @@ unary(
 )
 binary(
     "gelu_erf_grad",
-    "a * (T(0.5) * (T(1) + erf(b * T(0.7071067811865476)))"
-    " + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))",
+    "a * (normal_cdf(b) + b * (exp(T(-0.5) * b * b) * T(0.3989422804014327)))",
     **INNER,
     d=(
         lambda a, b: F.gelu_erf_grad(F.full_of((), 1.0, b), b),

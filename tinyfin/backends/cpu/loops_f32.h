@@ -36,6 +36,7 @@
 #define TF_softplus_f32 vm_softplus
 #define TF_erf_f32 vm_erf
 #define TF_erfc_f32 vm_erfc
+#define TF_normal_cdf_f32 vm_normal_cdf
 #define TF_erfinv_f32 vm_erfinv
 #define TF_lgamma_f32 vm_lgamma
 #define TF_digamma_f32 vm_digamma

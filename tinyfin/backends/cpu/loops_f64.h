@@ -35,6 +35,7 @@ static inline double tf_double(uint64_t u) { union { uint64_t u; double f; } v =
 #define TF_softplus_f64 vd_softplus
 #define TF_erf_f64 vd_erf
 #define TF_erfc_f64 vd_erfc
+#define TF_normal_cdf_f64(x) (0.5 * (1.0 + vd_erf((x) * 0.7071067811865476)))
 #define TF_erfinv_f64 vd_erfinv
 #define TF_lgamma_f64 vd_lgamma
 #define TF_digamma_f64 vd_digamma
