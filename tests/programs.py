@@ -1,6 +1,7 @@
-"""The example programs as modules, and what their tests share."""
+"""The example programs and benches as modules, and what their tests share."""
 
 import argparse
+import importlib
 import importlib.util
 import pathlib
 import subprocess
@@ -20,14 +21,24 @@ def program(name):
     return module
 
 
+def bench(name):
+    """A bench as a module; benches import one another by their bare names."""
+    folder = str(ROOT / "tools" / "bench")
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
+
+
 def options(**given):
     """What the command line would give, seed 0."""
     return argparse.Namespace(seed=0, **given)
 
 
-def run(name, *args):
-    """The example run as its documentation says."""
-    command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *map(str, args)]
+def run(name, *args, folder="examples"):
+    """The example, or another program, run as its documentation says."""
+    command = [sys.executable, str(ROOT / folder / f"{name}.py"), *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 

@@ -16,6 +16,7 @@ SCRIPT = pathlib.Path(samples.__file__).with_name("hashes.py")
 SETTINGS = [
     {"TINYFIN_THREADS": "1"},
     {"TINYFIN_THREADS": "3"},
+    {"TINYFIN_THREADS": "8"},
     *({"TINYFIN_ISA": name} for name in ("sse2", "avx2", "avx512", "neon")),
 ]
 

@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import models
+from timing import seconds
 
 CASES = []
 """(group, name, goal as a ratio, bytes or operations of a run, unit, builder)."""
@@ -156,20 +157,6 @@ for title in models.BATCHES:
     @case("train", f"training step: {title}", 1.0, 1, "us")
     def _(peer, title=title):
         return models.training_step(peer.lib, title, peer.device)
-
-
-def seconds(run, wait, budget):
-    """Seconds of one run, waiting for the device once at the end of about `budget` seconds."""
-    start = time.perf_counter()
-    run()
-    wait()
-    once = max(time.perf_counter() - start, 1e-6)
-    n = max(1, min(5000, int(budget / once)))
-    start = time.perf_counter()
-    for _ in range(n):
-        run()
-    wait()
-    return (time.perf_counter() - start) / n
 
 
 def measured(build, peers, rounds, budget):

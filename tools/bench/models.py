@@ -81,6 +81,21 @@ def gpt(lib, vocabulary=256, length=128, width=128, heads=4, layers=4):
     return GPT()
 
 
+def fill(lib, net, seed=0):
+    """Gives a network weights that NumPy draws, the same for both libraries: U(-b, b) with b = 1 / sqrt(inputs)."""
+    rng = np.random.default_rng(seed)
+    for p in net.parameters():
+        shape = tuple(p.shape)
+        if (
+            len(shape) > 1
+        ):  # biases and what scales norms stay as they are made: the same everywhere, or zero here
+            bound = np.prod(shape[1:]) ** -0.5
+            p.data.copy_(lib.from_numpy(rng.uniform(-bound, bound, shape).astype(np.float32)))
+        elif not bool((p == 1).all()):
+            p.data.zero_()
+    return net
+
+
 BATCHES = {
     "MLP, batch 128": (mlp, (128, 784), 10),
     "MNIST CNN, batch 64": (cnn, (64, 1, 28, 28), 10),
@@ -93,8 +108,7 @@ BATCHES = {
 def training_step(lib, name, device):
     """A function that runs one step: forward, backward, optimizer."""
     make, shape, classes = BATCHES[name]
-    lib.manual_seed(0)
-    net = make(lib).to(device)
+    net = fill(lib, make(lib)).to(device)
     rng = np.random.default_rng(0)
     if make is gpt:
         x, targets = rng.integers(0, 256, shape), rng.integers(0, classes, shape[0] * shape[1])

@@ -1,15 +1,22 @@
 """Threads of kernels: how many, when they wake, forks, concurrent callers, scratch memory."""
 
+import itertools
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from backends.isolated import run
 
 import tinyfin as tf
 from tinyfin.backends.cpu import threads
+from tinyfin.nn import functional as F
 
 BIG = 1 << 21
 
@@ -185,6 +192,103 @@ def test_concurrent_callers_get_right_results():
     [w.start() for w in workers]
     [w.join() for w in workers]
     assert not wrong
+
+
+def shared_work(k):
+    """Bits of kernels that split their work, values and gradients, from numbers that depend on k."""
+    rng = np.random.default_rng(k)
+    x, y = (tf.tensor(rng.standard_normal((300, 400), np.float32)) for _ in range(2))
+    picture = tf.tensor(rng.standard_normal((4, 16, 30, 30), np.float32), requires_grad=True)
+    weight = tf.tensor(rng.standard_normal((24, 16, 3, 3), np.float32), requires_grad=True)
+    F.conv2d(picture, weight, padding=1).relu().sum().backward()
+    made = [x @ y.T, x.sum(), x.sum(0), x.exp() + y, x.softmax(1), x.T.contiguous(), x.cumsum(0)]
+    made += [picture.grad, weight.grad, F.layer_norm(x, (400,)), x.sort(1)[0], x[x > y]]
+    return b"".join(t.numpy().tobytes() for t in made)
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_each_task_runs_once(sanitizer, tmp_path):
+    """The team alone, four callers at a time, under a sanitizer that sees unguarded accesses."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc, which builds the driver, is not installed")
+    here = pathlib.Path(__file__).resolve().parent
+    package = here.parents[2] / "tinyfin"
+    folders = [f"-I{package / name}" for name in ("core", "backends/cpu")]
+    command = ["gcc", "-O1", f"-fsanitize={sanitizer}", *folders, here / "team_driver.c"]
+    driver = tmp_path / "driver"
+    built = subprocess.run([*command, "-lpthread", "-o", driver], capture_output=True, text=True)
+    if "cannot find" in built.stderr:
+        pytest.skip(f"gcc has no libraries for -fsanitize={sanitizer} here")
+    assert built.returncode == 0, built.stderr
+    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    done = subprocess.run([driver], capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0 and done.stdout == "each task ran once\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("team", [2, 5])
+def test_eight_python_threads_get_the_bits_of_one(team):
+    """Each finds the team busy with another's job now and then, and runs its own tasks."""
+    before = tf.get_num_threads()
+    tf.set_num_threads(1)
+    want = [shared_work(k) for k in range(8)]
+    tf.set_num_threads(team)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(3):
+                assert list(pool.map(shared_work, range(8))) == want
+    finally:
+        tf.set_num_threads(before)
+
+
+def test_the_number_may_change_at_any_time():
+    """Workers that are not wanted any more stay asleep, whoever computes meanwhile."""
+    before = tf.get_num_threads()
+    tf.set_num_threads(1)
+    want, end = shared_work(0), time.monotonic() + 1
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            done = [pool.submit(repeated, want, end) for _ in range(3)]
+            for n in itertools.cycle((1, 2, 7, 3, 16)):
+                tf.set_num_threads(n)
+                time.sleep(0.003)
+                if time.monotonic() > end:
+                    break
+        assert min(d.result() for d in done) > 0
+    finally:
+        tf.set_num_threads(before)
+
+
+def repeated(want, end):
+    """Asserts the same bits again and again; how often."""
+    n = 0
+    while not n or time.monotonic() < end:
+        assert shared_work(0) == want
+        n += 1
+    return n
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_more_threads_than_cores_do_not_collapse():
+    """Who waits leaves the core: three threads on one core take little longer than one."""
+    out, _ = run("""
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import tinyfin as tf
+x = [tf.rand(n) for n in (1 << 16, 1 << 18, 1 << 20)]
+def took():
+    used = time.process_time()
+    for _ in range(30):
+        for a in x:
+            a.exp(), a.sum(), a.view(-1, 64).softmax(1)
+    return time.process_time() - used
+best = {}
+for _ in range(5):
+    for n in (1, 3):
+        tf.set_num_threads(n)
+        best[n] = min(took(), best.get(n, 1e9))
+print(best[3] / best[1])
+""")
+    assert float(out[0]) < 1.12
 
 
 def test_modes_belong_to_their_thread():

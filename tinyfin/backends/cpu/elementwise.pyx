@@ -34,7 +34,8 @@ cdef const tf_loop_row *INT = <const tf_loop_row *>isa_table(b"elementwise_int")
 cdef enum:
     MAXOPS = 5          # output and up to four inputs
     BLOCK = 512         # elements that pass through L1 at a time
-    CHUNK = 1 << 15     # elements of one task
+    CHUNK = 1 << 13     # elements of one task
+    DIRECT = 1 << 15    # elements that are never shared
     SHORT = 48          # inner axes below this are gathered across rows
 
 cdef const char *ZERO = b"\0\0\0\0\0\0\0\0"
@@ -90,15 +91,15 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
             dense = False
             break
         ptrs[i] = inputs[i].data
-    if dense and out.size <= CHUNK:
+    if dense and out.size <= DIRECT:
         loop(out.data, ptrs, out.size, at.f)
         return TF_OK
     job.loop, job.f, job.compute, job.nops = loop, at.f, compute, n + 1
     prepare(&job, inputs, n, out)
-    if job.size <= CHUNK:
+    if job.size <= DIRECT:
         run_range(&job, 0, job.size)
     else:
-        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>job.size * (0.5 + 0.5 * n), run_task, &job)
+        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>job.size * 0.15, run_task, &job)
     return TF_OK
 
 
@@ -371,15 +372,15 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     nd = job.ndim
     cost = job.size
     if nd == 1 and job.ops[0].strides[0] == job.ops[0].item and job.ops[1].strides[0] == job.ops[1].item:
-        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.4, copy_task, &job)
+        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.1, copy_task, &job)
     elif x.dtype == y.dtype and nd > 1 and job.shape[nd - 1] >= 4 and job.shape[nd - 2] >= 4 and \
             job.ops[1].strides[nd - 1] != job.ops[1].item:
         planes = (job.shape[nd - 2] + 63) // 64
         for k in range(nd - 2):
             planes *= job.shape[k]
-        parallel_for(planes, <double>cost, tile_task, &job)
+        parallel_for(planes, <double>cost * 0.2, tile_task, &job)
     else:
-        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost, range_task, &job)
+        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.2, range_task, &job)
     return TF_OK
 
 

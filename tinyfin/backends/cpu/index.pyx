@@ -100,7 +100,7 @@ cdef void read_slices(Slices *s) noexcept nogil:
     cdef int64_t slices = s.nb * s.count
     s.group = max(<int64_t>1, TASK // s.na)
     parallel_for((slices + s.group - 1) // s.group,
-                 0.2 * s.item * <double>(slices * s.na) + 2.0 * <double>slices,
+                 0.03 * s.item * <double>(slices * s.na) + 2.0 * <double>slices,
                  read_task, s)
 
 

@@ -176,7 +176,7 @@ cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs, 
     s.x, s.y, s.item, s.xs = x.data, outputs[0].data, tf_itemsize[x.dtype], x.strides[x.ndim - 1]
     s.diagonal = min(max(at.i[0], -s.rows), s.cols)
     s.group = max(<int64_t>1, TASK // s.cols)
-    parallel_for((s.lines + s.group - 1) // s.group, 0.3 * <double>x.size, triangle_task, &s)
+    parallel_for((s.lines + s.group - 1) // s.group, 0.1 * <double>x.size, triangle_task, &s)
     return TF_OK
 
 

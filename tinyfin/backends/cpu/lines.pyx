@@ -127,7 +127,7 @@ cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil:
         c.inner = min(c.inner, GRAIN)
     c.runs = (n + c.inner - 1) // c.inner
     c.group = max(1, GRAIN // c.inner)
-    parallel_for((c.runs + c.group - 1) // c.group, 0.1 * c.item * n, copy_group, &c)
+    parallel_for((c.runs + c.group - 1) // c.group, 0.03 * c.item * n, copy_group, &c)
 
 
 cdef void fill_view(tf_view *y, const char *value) noexcept nogil:

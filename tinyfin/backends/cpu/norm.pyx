@@ -373,7 +373,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
     s.rstd = <char *>dense_numbers(s.loops, inputs[rstd], wide, buffer + s.n * s.size)
     s.mean = NULL if rms else <char *>dense_numbers(s.loops, inputs[2], wide,
                                                     buffer + (s.n + s.count) * s.size)
-    parallel_for(blocks * TASKS, s.count * (s.n * 0.8 + 20), norm_grad_lanes, &s)
+    parallel_for(blocks * TASKS, s.count * (s.n * 0.45 + 20), norm_grad_lanes, &s)
     for b in range(blocks if width else 0):
         add_rows(s.loops, s.partial + b * TF_SUM_LANES * step, TF_SUM_LANES, width, step,
                  min(s.count - b * TF_BLOCK, TF_SUM_LANES))

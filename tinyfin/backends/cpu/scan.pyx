@@ -281,11 +281,11 @@ cdef int scan(const tf_view *const *inputs, int n, tf_view *const *outputs, cons
     describe(&s, x, inputs[0] if s.what == LINEAR else NULL, outputs[0], <int>at.i[0])
     if x.size == 0:
         return TF_OK
-    cost = <double>x.size
+    cost = 0.25 * <double>x.size
     s.group = max(<int64_t>4, TASK // s.n // 4 * 4)
     if s.what >= MAX:
         s.where = <int64_t *>outputs[1].data
-        parallel_for((s.lines + s.group - 1) // s.group, 2 * cost, extremum_task, &s)
+        parallel_for((s.lines + s.group - 1) // s.group, 8 * cost, extremum_task, &s)
         return TF_OK
     beside = s.a.nd > 0 and s.a.s[1][s.a.nd - 1] == 1 and s.ys != 1
     if beside:

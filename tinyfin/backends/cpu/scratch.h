@@ -53,5 +53,10 @@ static void tf_scratch_pop(size_t bytes) {
   c->used -= (bytes + 63) & ~(size_t)63;
   if (!c->used && (c->below || c->size > TF_CHUNK_KEPT)) { tf_scratch_held -= c->size; tf_top = c->below; free(c); }
 }
+/* Gives back what the calling thread keeps between kernels. */
+static void tf_scratch_release(void) {
+  tf_chunk *c = tf_top;
+  if (c && !c->used) { tf_scratch_held -= c->size; tf_top = c->below; free(c); }
+}
 
 #endif

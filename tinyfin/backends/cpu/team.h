@@ -1,13 +1,21 @@
 /* A team of worker threads for one job at a time.
 
    The caller runs tasks itself and waits only for workers that are inside a task: a worker that the machine has
-   not woken yet is not waited for. So a busy machine costs at most what one thread would have taken. */
+   not woken yet is not waited for. So a busy machine costs at most what one thread would have taken.
+
+   Whether a job is shared depends on its size in time, which nothing but the tasks themselves can tell: the caller
+   runs the first ones alone and looks at the clock. Tasks are the same however many threads run them.
+
+   Tasks are dealt in as many parts as threads are wanted, and a thread takes the same part of each job where it can:
+   what it read and wrote in the job before is near its core. One that is through with its part helps with the others. */
 #ifndef TF_TEAM_H
 #define TF_TEAM_H
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include "flush.h"
 
 typedef void (*tf_job_fn)(int64_t i, void *ctx);
@@ -19,13 +27,20 @@ static struct {
   _Atomic uint64_t number;         /* rises with each job: sleeping and spinning workers watch it */
   int open;                        /* workers may enter */
   _Atomic int inside;              /* workers running tasks */
-  int seats, workers;              /* how many may enter; how many exist */
+  int parts, workers;              /* how many threads may run tasks, the caller among them; how many workers exist */
+  _Atomic int watching;            /* workers that would see a job without being woken */
   tf_job_fn fn;
   void *ctx;
-  int64_t n;
   uint32_t csr;
-  _Atomic int64_t next;
 } tf_team = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER};
+
+enum { TF_MOST = 1024 };           /* threads */
+
+static struct {                    /* the tasks from next to end; a line of memory for each */
+  _Alignas(64) _Atomic int64_t next;
+  int64_t end, kept;               /* how many at its end others leave alone */
+  _Atomic int taken;               /* by a worker, in this job */
+} tf_part[TF_MOST];
 
 static __thread int tf_in_task;
 
@@ -34,35 +49,90 @@ static __thread int tf_in_task;
 #else
 #define tf_relax() ((void)0)
 #endif
-enum { TF_SPINS = 2000 };          /* some tens of microseconds: catches jobs that follow at once */
+enum {
+  TF_LOOKS = 50, TF_SPINS = 40,    /* some tens of microseconds: catches jobs that follow at once */
+  TF_PROBED = 5,                   /* tasks from which on the first ones may be timed */
+  TF_AT_ONCE = 200000,             /* estimated nanoseconds that need no timing */
+  TF_WAKE = 80000,                 /* nanoseconds of work that a sleeping worker is worth waking for */
+  TF_JOIN = 10000                   /* and that one is worth having that is awake */
+};
 
-static void tf_run_tasks(tf_job_fn fn, void *ctx, int64_t n) {
+/* Waits while a condition holds, but not for long; leaves the processor to others that want it, which may
+   well be the caller who is waited for. */
+#define TF_WATCH_WHILE(condition) \
+  for (int k = 1; k < TF_SPINS * TF_LOOKS && (condition); k++) \
+    if (k % TF_LOOKS) tf_relax(); else sched_yield()
+
+static double tf_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+/* Nanoseconds of work from which on other threads are asked for help. */
+static double tf_worth(void) {
+  return atomic_load_explicit(&tf_team.watching, memory_order_relaxed) ? TF_JOIN : TF_WAKE;
+}
+
+/* Runs the first tasks, until those that are left are worth sharing or none are left; how many it ran. */
+static int64_t tf_probe(int64_t n, tf_job_fn fn, void *ctx) {
+  double start = tf_now();
+  for (int64_t done = 0, look = 1; ; look *= 2) {
+    for (; done < look && done < n; done++) fn(done, ctx);
+    if (done == n || (tf_now() - start) / (double)done * (double)(n - done) >= tf_worth()) return done;
+  }
+}
+
+/* Runs the tasks of one's own part, then what others have not begun. The last quarter of a part that somebody is at
+   work on is left to them: its numbers are near their core, and moving them costs more than it gains. */
+static void tf_run_tasks(tf_job_fn fn, void *ctx, int mine, int parts) {
   tf_in_task = 1;
-  for (int64_t i; (i = atomic_fetch_add(&tf_team.next, 1)) < n; ) fn(i, ctx);
+  for (int k = 0; k < parts; k++) {
+    int p = mine + k < parts ? mine + k : mine + k - parts;
+    int64_t end = tf_part[p].end;
+    for (;;) {
+      int theirs = k && atomic_load_explicit(&tf_part[p].taken, memory_order_relaxed);
+      int64_t until = theirs ? end - tf_part[p].kept : end;
+      if (atomic_load_explicit(&tf_part[p].next, memory_order_relaxed) >= until) break;
+      int64_t i = atomic_fetch_add(&tf_part[p].next, 1);
+      if (i < end) fn(i, ctx);
+    }
+  }
   tf_in_task = 0;
 }
 
-static void *tf_worker(void *unused) {
+/* A part that no worker has in this job, one's own if that is free; 0 where all are taken. */
+static int tf_seat(int own) {
+  if (!tf_team.open) return 0;
+  if (own < tf_team.parts && !tf_part[own].taken) return own;
+  for (int p = 1; p < tf_team.parts; p++)
+    if (!tf_part[p].taken) return p;
+  return 0;
+}
+
+static void *tf_worker(void *number) {
   uint64_t seen = 0;
-  (void)unused;
-  for (;;) {
-    for (int k = 0; k < TF_SPINS && atomic_load_explicit(&tf_team.number, memory_order_relaxed) == seen; k++) tf_relax();
+  for (int mine; ; ) {
+    atomic_fetch_add(&tf_team.watching, 1);
+    TF_WATCH_WHILE(atomic_load_explicit(&tf_team.number, memory_order_relaxed) == seen);
+    atomic_fetch_sub(&tf_team.watching, 1);
     pthread_mutex_lock(&tf_team.lock);
-    while (tf_team.number == seen || !tf_team.open || tf_team.inside >= tf_team.seats) {
+    while (tf_team.number == seen || !(mine = tf_seat((int)(intptr_t)number))) {
       seen = tf_team.number;
       pthread_cond_wait(&tf_team.wake, &tf_team.lock);
     }
     seen = tf_team.number;
     tf_team.inside++;
+    tf_part[mine].taken = 1;
     tf_job_fn fn = tf_team.fn;
     void *ctx = tf_team.ctx;
-    int64_t n = tf_team.n;
+    int parts = tf_team.parts;
     uint32_t csr = tf_team.csr;
     pthread_mutex_unlock(&tf_team.lock);
-    uint32_t mine = tf_csr_get();
+    uint32_t before = tf_csr_get();
     tf_csr_set(csr);               /* workers compute in the caller's flush mode */
-    tf_run_tasks(fn, ctx, n);
-    tf_csr_set(mine);
+    tf_run_tasks(fn, ctx, mine, parts);
+    tf_csr_set(before);
     pthread_mutex_lock(&tf_team.lock);
     if (--tf_team.inside == 0) pthread_cond_signal(&tf_team.left);
     pthread_mutex_unlock(&tf_team.lock);
@@ -77,7 +147,7 @@ static void tf_team_child(void) {
   pthread_cond_init(&tf_team.wake, NULL);
   pthread_cond_init(&tf_team.left, NULL);
   tf_team.open = tf_team.workers = 0;
-  tf_team.inside = 0;
+  tf_team.inside = tf_team.watching = 0;
   tf_in_task = 0;
 }
 
@@ -87,28 +157,41 @@ static void tf_hire(int wanted) {
   pthread_attr_init(&attr);
   pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attr, (size_t)4 << 20);
-  for (pthread_t t; tf_team.workers < wanted && !pthread_create(&t, &attr, tf_worker, NULL); ) tf_team.workers++;
+  for (pthread_t t; tf_team.workers < wanted; tf_team.workers++)
+    if (pthread_create(&t, &attr, tf_worker, (void *)(intptr_t)(tf_team.workers + 1))) break;
   pthread_attr_destroy(&attr);
 }
 
-/* fn(0..n-1) on up to `team` threads, or on this one where the team is busy with another caller's job. */
-static void tf_team_run(int64_t n, tf_job_fn fn, void *ctx, int team) {
-  if (tf_in_task || pthread_mutex_trylock(&tf_team.gate)) {
-    for (int64_t i = 0; i < n; i++) fn(i, ctx);
+/* fn(0..n-1) on up to `team` threads, or on this one where that is faster or the team is busy with another caller's
+   job; `cost` is an estimate in nanoseconds, rather too low than too high. */
+static void tf_team_run(int64_t n, double cost, tf_job_fn fn, void *ctx, int team) {
+  int64_t first = 0;
+  if (!tf_in_task && cost < TF_AT_ONCE) {
+    if (n >= TF_PROBED) first = tf_probe(n, fn, ctx);
+    else if (cost < tf_worth()) team = 1;
+  }
+  if (team == 1 || n - first <= 1 || tf_in_task || pthread_mutex_trylock(&tf_team.gate)) {
+    for (; first < n; first++) fn(first, ctx);
     return;
   }
   pthread_mutex_lock(&tf_team.lock);
   tf_hire(team - 1);
-  tf_team.fn = fn; tf_team.ctx = ctx; tf_team.n = n; tf_team.csr = tf_csr_get();
-  tf_team.next = 0;
-  tf_team.seats = team - 1 < n - 1 ? team - 1 : (int)(n - 1);
+  tf_team.fn = fn; tf_team.ctx = ctx; tf_team.csr = tf_csr_get();
+  int parts = team < n - first ? team : (int)(n - first);
+  for (int p = 0; p < parts; p++) {
+    tf_part[p].next = first + (n - first) * p / parts;
+    tf_part[p].end = first + (n - first) * (p + 1) / parts;
+    tf_part[p].kept = 1 + (n - first) / parts / 4;
+    tf_part[p].taken = 0;
+  }
+  tf_team.parts = parts;
   tf_team.open = 1;
   tf_team.number++;
-  if (tf_team.seats > 1) pthread_cond_broadcast(&tf_team.wake);
+  if (parts > 2) pthread_cond_broadcast(&tf_team.wake);
   else pthread_cond_signal(&tf_team.wake);
   pthread_mutex_unlock(&tf_team.lock);
-  tf_run_tasks(fn, ctx, n);
-  for (int k = 0; k < TF_SPINS && atomic_load_explicit(&tf_team.inside, memory_order_relaxed); k++) tf_relax();
+  tf_run_tasks(fn, ctx, 0, parts);
+  TF_WATCH_WHILE(atomic_load_explicit(&tf_team.inside, memory_order_relaxed));
   pthread_mutex_lock(&tf_team.lock);
   tf_team.open = 0;
   while (tf_team.inside) pthread_cond_wait(&tf_team.left, &tf_team.lock);

@@ -9,23 +9,27 @@ from tinyfin.core.cgroup import cores
 cdef extern from "scratch.h" nogil:
     void *tf_scratch_push(size_t bytes)
     void tf_scratch_pop(size_t bytes)
+    void tf_scratch_release()
     size_t tf_scratch_limit
 
 cdef extern from "team.h" nogil:
-    void tf_team_run(int64_t n, tf_task fn, void *ctx, int team)
+    void tf_team_run(int64_t n, double cost, tf_task fn, void *ctx, int team)
     void tf_team_child()
 
+WATCHERS = []
+"""Functions that are called with each new number of threads."""
+
 cdef int TEAM = 1
-cdef double WAKE_NS = 40000.0   # work below this is not worth waking a thread for
+cdef double ALONE_NS = 4000.0   # estimated work below this is never shared
 
 
 cdef void parallel_for(int64_t n, double cost_ns, tf_task fn, void *ctx) noexcept nogil:
     cdef int64_t i
-    if n <= 1 or TEAM == 1 or cost_ns < WAKE_NS:
+    if n <= 1 or TEAM == 1 or cost_ns < ALONE_NS:
         for i in range(n):
             fn(i, ctx)
     else:
-        tf_team_run(n, fn, ctx, TEAM)
+        tf_team_run(n, cost_ns, fn, ctx, TEAM)
 
 
 cdef void *scratch_push(size_t bytes) noexcept nogil:
@@ -54,11 +58,18 @@ def set_num_threads(n):
     if not 1 <= n <= 1024:
         raise RuntimeError(f"set_num_threads: n is {n}, expected 1 to 1024")
     TEAM = n
+    for told in WATCHERS:
+        told(n)
 
 
 def get_num_threads():
     """How many threads CPU kernels use."""
     return TEAM
+
+
+def release_scratch():
+    """Gives the calling thread's kernel temporaries back."""
+    tf_scratch_release()
 
 
 def scratch_limit():
