@@ -327,6 +327,39 @@ cdef void tile_task(int64_t i, void *ctx) noexcept nogil:
                                   rows if rows < 64 else 64, job.shape[nd - 1])
 
 
+cdef inline int64_t runs_together(const Job *job) noexcept nogil:
+    """Runs along the last axis that one task copies."""
+    return max(1, CHUNK // job.shape[job.ndim - 1])
+
+
+cdef void runs_task(int64_t i, void *ctx) noexcept nogil:
+    """Some runs of the last axis, dense on both sides."""
+    cdef Job *job = <Job *>ctx
+    cdef int nd = job.ndim, k
+    cdef int64_t n = job.shape[nd - 1], each = runs_together(job), first = i * each, rest = first, m, r
+    cdef int64_t left = min(each, job.size // n - first)
+    cdef int64_t d_step = job.ops[0].strides[nd - 2], s_step = job.ops[1].strides[nd - 2]
+    cdef int64_t index[8]
+    cdef char *d
+    cdef const char *s
+    cdef size_t nbytes = n * job.ops[0].item
+    for k in range(nd - 2, -1, -1):
+        index[k] = rest % job.shape[k]
+        rest //= job.shape[k]
+    while left > 0:
+        d, s = locate(&job.ops[0], index, nd - 1), locate(&job.ops[1], index, nd - 1)
+        m = min(left, job.shape[nd - 2] - index[nd - 2])
+        for r in range(m):
+            memcpy(d + r * d_step, s + r * s_step, nbytes)
+        left -= m
+        index[nd - 2] += m - 1
+        for k in range(nd - 2, -1, -1):
+            index[k] += 1
+            if index[k] < job.shape[k]:
+                break
+            index[k] = 0
+
+
 cdef void range_task(int64_t i, void *ctx) noexcept nogil:
     copy_range(<Job *>ctx, i * CHUNK, (i + 1) * CHUNK)
 
@@ -379,6 +412,9 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
         for k in range(nd - 2):
             planes *= job.shape[k]
         parallel_for(planes, <double>cost * 0.2, tile_task, &job)
+    elif x.dtype == y.dtype and nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and \
+            job.ops[1].strides[nd - 1] == job.ops[1].item:
+        parallel_for((job.size // job.shape[nd - 1] - 1) // runs_together(&job) + 1, <double>cost * 0.2, runs_task, &job)
     else:
         parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.2, range_task, &job)
     return TF_OK
