@@ -20,12 +20,14 @@ except ImportError as _error:
 _table.freeze()
 
 from tinyfin.backends import base as _base
+from tinyfin.backends.blas.backend import BlasBackend as _BlasBackend
 from tinyfin.backends.cpu.kernels import CpuBackend as _CpuBackend
 from tinyfin.backends.null import NullBackend as _NullBackend
 from tinyfin.backends.opengl.backend import OpenGLBackend as _OpenGLBackend
 from tinyfin.backends.vulkan.backend import VulkanBackend as _VulkanBackend
 
 _base.register(_CpuBackend())
+_base.register(_BlasBackend())
 _base.register(_NullBackend())
 _base.register(_VulkanBackend())
 _base.register(_OpenGLBackend())

@@ -41,6 +41,8 @@ THREADS = _number("TINYFIN_THREADS", 0)
 """Threads of CPU kernels; 0 takes the cores that this process may use."""
 DETERMINISTIC = _flag("TINYFIN_DETERMINISTIC", False)
 """Bits that do not depend on the device; what cannot keep that raises."""
+BLAS = os.environ.get("TINYFIN_BLAS", "").strip()
+"""Library that backend `blas` loads; empty takes the first that is found."""
 ISA = os.environ.get("TINYFIN_ISA", "").strip()
 """Instruction set of CPU kernels: sse2, avx2, avx512, neon; empty takes the best."""
 SCRATCH_BYTES = _number("TINYFIN_SCRATCH_BYTES", 1 << 30)
@@ -54,4 +56,5 @@ CACHE = os.environ.get("TINYFIN_CACHE", "~/.cache/tinyfin").strip()
 SHADERS = _file("TINYFIN_SHADERS", "a file that 'tinyfin shaders build' wrote")
 """File of GPU modules in place of the package's own."""
 CHECK = _flag("TINYFIN_CHECK", False)
-"""Stop at the first operation that makes a NaN or infinity."""
+"""Stop at the first operation that makes a NaN or infinity, and at a gradient that comes out otherwise where its
+memory is reused."""

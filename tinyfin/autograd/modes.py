@@ -4,6 +4,7 @@ arithmetic."""
 from __future__ import annotations
 
 from tinyfin import config
+from tinyfin.backends.base import DETERMINISTIC, check_deterministic
 from tinyfin.core import tensor
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     Fn = TypeVar("Fn", bound=Callable[..., Any])
 
-GRAD, INFERENCE, DETERMINISTIC, CHECK, ANOMALY = 1, 2, 4, 256, 1024
+GRAD, INFERENCE, CHECK, ANOMALY = 1, 2, 256, 1024
 DEFAULT = [GRAD]
 """The bits with which threads begin."""
 
@@ -259,12 +260,21 @@ class detect_nonfinite(Mode):
 
 
 class deterministic(Mode):
-    """Arithmetic whose bits do not depend on the device; what cannot keep that raises."""
+    """Arithmetic whose bits do not depend on the device; what cannot keep that raises.
+
+    Raises:
+        RuntimeError: the default backend rules it out, as `blas` does.
+    """
 
     mask = DETERMINISTIC
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(DETERMINISTIC if mode else 0)
+
+    def __enter__(self) -> Mode:
+        if self.bits:
+            check_deterministic()
+        return super().__enter__()
 
 
 def is_grad_enabled() -> bool:
@@ -299,7 +309,13 @@ def is_deterministic() -> bool:
 
 
 def use_deterministic_algorithms(mode: bool) -> None:
-    """Deterministic arithmetic on or off in this thread and in threads that begin later."""
+    """Deterministic arithmetic on or off in this thread and in threads that begin later.
+
+    Raises:
+        RuntimeError: the default backend rules it out, as `blas` does.
+    """
+    if mode:
+        check_deterministic()
     begin_with(DETERMINISTIC, bool(mode))
 
 

@@ -17,6 +17,8 @@ REGISTRY: dict[str, Backend] = {}
 WATCHERS: list[Callable[[Backend, int], None]] = []
 """Functions that are told of each device that is opened from now on: its backend, its number."""
 STATE: dict[str, Any] = {"name": "cpu", "warned": set(), "found": False}
+DETERMINISTIC = 4
+"""The mode word's bit."""
 
 
 class Backend:
@@ -31,6 +33,9 @@ class Backend:
     inexact: Collection[str] = ()
     """Families whose kernels may give other bits from run to run, or than other devices: refused in
     deterministic mode."""
+    deterministic = True
+    """Whether deterministic mode may be on while the backend is the default; kernels for the host that
+    give other bits rule it out."""
     opened = False
 
     def missing(self, index: int = 0) -> str | None:
@@ -41,6 +46,10 @@ class Backend:
     def devices(self) -> list[str]:
         """What its devices are called, in the order of their numbers; nothing for the host itself."""
         return []
+
+    def about(self) -> str:
+        """What `tinyfin info` says of it besides its devices; nothing where there is nothing to say."""
+        return ""
 
     def kernels(self) -> dict[str, Any]:
         """family -> kernel capsule, or (capsule, variant)."""
@@ -132,12 +141,12 @@ MODULES = (
 """Modules of kernels: a family has the same home in `backends/cpu` and in `backends/gpu`."""
 
 
-def kernels_in(folder: str) -> dict[str, Any]:
-    """family -> kernel of all modules of a folder, `cpu` or `gpu`."""
+def kernels_in(folder: str, modules: Iterable[str] = MODULES) -> dict[str, Any]:
+    """family -> kernel of modules of a folder, `cpu`, `gpu` or `blas`."""
     from importlib import import_module
 
     found: dict[str, Any] = {}
-    for name in MODULES:
+    for name in modules:
         found.update(import_module(f"tinyfin.backends.{folder}.{name}").KERNELS)
     return found
 
@@ -187,7 +196,10 @@ def backend_set(name: str) -> bool:
     """Makes a backend the default for everything created afterwards; False, with a warning, where it is not to be had.
 
     Args:
-        name: `cpu`, `vulkan`, `vulkan:1`, `opengl`, ...; see `backend_list()`.
+        name: `cpu`, `blas`, `vulkan`, `vulkan:1`, `opengl`, ...; see `backend_list()`.
+
+    Raises:
+        RuntimeError: deterministic mode is on, and the backend cannot keep it.
 
     >>> import tinyfin
     >>> tinyfin.backend_set("cpu")
@@ -202,6 +214,8 @@ def backend_set(name: str) -> bool:
     base, colon, number = name.partition(":")
     backend = REGISTRY[base]
     device = Device(backend.device + colon + number)
+    if tensor.mode() & DETERMINISTIC:
+        check_deterministic(name, backend)
     backend.open()
     former = REGISTRY[STATE["name"].partition(":")[0]]
     former.deactivate()
@@ -213,6 +227,19 @@ def backend_set(name: str) -> bool:
     tensor.set_default_backend(device.slot, device.index or 0)
     STATE["name"] = name
     return True
+
+
+def check_deterministic(name: str | None = None, backend: Backend | None = None) -> None:
+    """An error where deterministic mode and a backend, the default one if None, cannot be together."""
+    if backend is None:
+        name = STATE["name"]
+        backend = REGISTRY[STATE["name"].partition(":")[0]]
+    if not backend.deterministic:
+        raise RuntimeError(
+            f"backend {name} is refused in deterministic mode: the bits of its results may depend on the "
+            "library, the processor and the number of threads; use backend_set('cpu'), or leave that "
+            "mode with use_deterministic_algorithms(False)"
+        )
 
 
 def unavailable(name: str) -> str | None:

@@ -49,6 +49,8 @@ def run(args: Namespace) -> int:
         print(f"  {name:{width - 2}}  {'available' if why is None else 'missing: ' + why}")
         for i, device in enumerate(facts["devices"].get(name, [])):
             print(f"  {'':{width - 2}}  {name}:{i}  {device}")
+        if name in facts["about"]:
+            print(f"  {'':{width - 2}}  {facts['about'][name]}")
     return 0
 
 
@@ -80,6 +82,11 @@ def collect() -> dict[str, Any]:
             name: found
             for name, why in backends.items()
             if why is None and (found := REGISTRY[name].devices())
+        },
+        "about": {
+            name: told
+            for name, why in backends.items()
+            if why is None and (told := REGISTRY[name].about())
         },
     }
 

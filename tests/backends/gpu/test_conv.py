@@ -144,7 +144,9 @@ def parts():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("x, w", [((4, 5, 16, 17), (20, 5, 3, 3)), ((3, 6, 19, 21), (140, 3, 3, 3))])
+@pytest.mark.parametrize(
+    "x, w", [((4, 5, 16, 17), (20, 5, 3, 3)), ((3, 6, 19, 21), (140, 3, 3, 3))]
+)
 def test_parts(parts, x, w, dtype, gpu):
     """Chains that are cut, in normal mode alone; some parts are empty."""
     step = {"stride": (1, 2), "padding": 1, "groups": x[1] // w[1]}

@@ -17,60 +17,6 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 
-cdef bint takes(const tf_view *a, const tf_view *b) noexcept nogil:
-    return TF_F16 <= a.dtype <= TF_F64 and b.dtype == a.dtype
-
-
-cdef bint readable(const Shape *s, const tf_view *v) noexcept nogil:
-    """Whether runs of v need no copy: accumulators, dense along the last axis."""
-    return s.own and (v.strides[v.ndim - 1] == 1 or v.shape[v.ndim - 1] == 1)
-
-
-cdef struct Room:
-    # scratch of one call, pushed at once
-    char *base
-    char *next
-    int64_t bytes
-
-
-cdef int enter(Room *r, int64_t bytes, tf_call *call) noexcept nogil:
-    r.bytes = call.detail[0] = bytes + 8 * 64
-    r.base = r.next = <char *>scratch_push(r.bytes)
-    return TF_ENOMEM if r.base == NULL else TF_OK
-
-
-cdef struct Reading:
-    # where columns are read: the tensor itself, or a padded copy of some images at a time
-    bint here
-    int64_t images, plane, image      # images at a time; elements between channels, and images
-    int64_t bytes
-    const int64_t *step
-    Copy copy
-
-
-cdef void plan(Reading *p, const Shape *s, const Phases *f, const tf_view *x, bint here,
-               int64_t *step) noexcept nogil:
-    """x has the channels and places of the side that is read; step: room for its own strides."""
-    p.here = here
-    three(&x.strides[2], x.ndim - 2, 0, step)
-    p.images = s.n if here else chunk_of(s.n, x.shape[1] * f.plane)
-    p.plane = x.strides[1] if here else f.plane
-    p.image = x.strides[0] if here else x.shape[1] * f.plane
-    p.step = step if here else &f.step[0]
-    p.bytes = 0 if here else (p.images * p.image + SLACK) * s.kind.itemsize
-    copy_of(&p.copy, s, f, x, NULL)
-
-
-cdef const char *chunk(Reading *p, const tf_view *x, int64_t first, int64_t images,
-                       char *room) noexcept nogil:
-    """The planes of some images, ready to be read."""
-    if p.here:
-        return x.data
-    p.copy.to = room
-    copy_images(&p.copy, first, images)
-    return room
-
-
 cdef void weights(Job *q, const tf_view *w, Room *r) noexcept nogil:
     """w where it lies, or a dense copy as accumulators."""
     cdef const Shape *s = q.s

@@ -268,13 +268,17 @@ cdef int run_job(Job *q) noexcept nogil:
 
 cdef void copy_task(int64_t t, void *ctx) noexcept nogil:
     cdef const Copy *c = <const Copy *>ctx
-    cdef const char *x = c.x + ((c.first + t // c.channels) * c.xs[0] + t % c.channels
-                                * c.xs[1]) * tf_itemsize[c.s.dtype]
-    fill_plane(c.s, c.f, x, &c.xs[2], c.to + t * c.f.plane * c.s.kind.itemsize)
+    cdef int64_t image = t // c.channels, channel = t % c.channels
+    if c.s.groups > 1:  # in the order in which groups are computed: by the same threads
+        image, channel = t % c.images, t // c.images
+    cdef const char *x = c.x + ((c.first + image) * c.xs[0] + channel * c.xs[1]) \
+        * tf_itemsize[c.s.dtype]
+    fill_plane(c.s, c.f, x, &c.xs[2],
+               c.to + (image * c.channels + channel) * c.f.plane * c.s.kind.itemsize)
 
 
 cdef void copy_images(Copy *c, int64_t first, int64_t images) noexcept nogil:
-    c.first = first
+    c.first, c.images = first, images
     parallel_for(images * c.channels, 0.5 * images * c.channels * c.f.plane, copy_task, c)
 
 

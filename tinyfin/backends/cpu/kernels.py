@@ -19,3 +19,10 @@ class CpuBackend(Backend):
                 "install again with 'pip install .'"
             )
         return kernels_in("cpu")
+
+    def empty_cache(self, index):
+        """Gives the pool's memory back, and the temporaries that the calling thread keeps."""
+        from tinyfin.backends.cpu.threads import release_scratch
+
+        release_scratch()
+        super().empty_cache(index)

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
+from tinyfin.backends.cpu.matmul_shape cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
@@ -18,35 +19,6 @@ cdef enum:
     ROW_COLS = 1024           # columns of one task of a single row
     BATCH_WORK = 1 << 18      # multiply-adds of one task of a batch
     BATCH_LARGE = 1 << 21     # matrices above this are split themselves when the batch is short
-
-
-cdef struct Matmul:
-    const tf_gemm_kind *kind
-    int64_t m, n, k
-    const char *a
-    const char *b
-    char *c
-    int64_t ar, ac, br, bc, item
-    int dtype
-    bint own                  # elements are accumulators: nothing to widen
-    const char *bias          # accumulators, n of them, bias_step apart; NULL: none
-    int64_t bias_step
-    # batch: sizes, strides of a and b; c is dense
-    int nd
-    int64_t shape[8]
-    int64_t sa[8]
-    int64_t sb[8]
-    int64_t count, chunk      # matrices, and matrices per task
-    int64_t *detail
-    int failed
-
-
-cdef struct One:
-    # one matrix of the batch
-    const Matmul *q
-    const char *a
-    const char *b
-    char *c
 
 
 cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
@@ -133,19 +105,6 @@ cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
     return gemm_run(&p, alone, detail)
 
 
-cdef void place(const Matmul *q, int64_t at, One *one) noexcept nogil:
-    """The matrices of batch entry `at`."""
-    cdef int d
-    cdef int64_t i, left = at, a = 0, b = 0
-    for d in range(q.nd - 1, -1, -1):
-        i = left % q.shape[d]
-        left //= q.shape[d]
-        a += i * q.sa[d]
-        b += i * q.sb[d]
-    one.q, one.a, one.b = q, q.a + a * q.item, q.b + b * q.item
-    one.c = q.c + at * q.m * q.n * q.item
-
-
 cdef void batch_task(int64_t t, void *ctx) noexcept nogil:
     cdef Matmul *q = <Matmul *>ctx
     cdef int64_t at
@@ -177,71 +136,16 @@ cdef int run(Matmul *q) noexcept nogil:
     return TF_OK
 
 
-cdef void simplify(Matmul *q) noexcept nogil:
-    """Batch axes that continue A's rows over one B become rows; a single column becomes a row."""
-    cdef int d, nd = 0
-    for d in range(q.nd):
-        if q.shape[d] != 1:
-            q.shape[nd], q.sa[nd], q.sb[nd] = q.shape[d], q.sa[d], q.sb[d]
-            nd += 1
-    while nd and q.sb[nd - 1] == 0 and (q.m == 1 or q.sa[nd - 1] == q.m * q.ar):
-        nd -= 1
-        if q.m == 1:
-            q.ar = q.sa[nd]
-        q.m *= q.shape[nd]
-    q.nd, q.count = nd, 1
-    for d in range(nd):
-        q.count *= q.shape[d]
-    if q.n == 1 and q.m > 1:
-        q.a, q.b = q.b, q.a
-        q.m, q.n = 1, q.m
-        q.ar, q.ac, q.br, q.bc = q.bc, q.br, q.ac, q.ar
-        q.bias_step = 0
-        for d in range(nd):
-            q.sa[d], q.sb[d] = q.sb[d], q.sa[d]
-    if q.n == 1:
-        q.bc = 1
-    if q.k == 1:
-        q.ac = q.br = 1
-
-
-cdef int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_view *out,
-               tf_call *call) noexcept nogil:
-    """Types and pointers; False where there is nothing to do."""
-    q.kind = gemm_kind(a.dtype)
-    q.dtype, q.item = a.dtype, tf_itemsize[a.dtype]
-    q.own = a.dtype == TF_F32 or a.dtype == TF_F64 or a.dtype == TF_I32 or a.dtype == TF_I64
-    q.a, q.b, q.c = a.data, b.data, out.data
-    q.bias, q.bias_step, q.failed, q.nd = NULL, 1, 0, 0
-    q.detail = call.detail
-    return out.size != 0
-
-
 cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call) noexcept nogil:
     cdef const tf_view *a = inputs[0]
     cdef const tf_view *b = inputs[1]
     cdef Matmul q
-    cdef int i, na = a.ndim - 2, nb = b.ndim - 2, d
     if a.dtype > TF_F64 or b.dtype != a.dtype:
         return TF_EUNSUPPORTED
     if not start(&q, a, b, outputs[0], call):
         return TF_OK
-    q.k, q.ac = a.shape[a.ndim - 1], a.strides[a.ndim - 1]
-    q.m, q.ar, q.n, q.bc, q.br = 1, q.k, 1, 1, b.strides[max(nb, 0)]
-    if na >= 0:
-        q.m, q.ar = a.shape[na], a.strides[na]
-    if nb >= 0:
-        q.n, q.bc = b.shape[nb + 1], b.strides[nb + 1]
-    q.nd = max(na, nb, 0)
-    for i in range(q.nd):
-        d = i - (q.nd - na)
-        q.shape[i] = a.shape[d] if d >= 0 else 1
-        q.sa[i] = a.strides[d] if d >= 0 and a.shape[d] != 1 else 0
-        d = i - (q.nd - nb)
-        if d >= 0 and b.shape[d] != 1:
-            q.shape[i] = b.shape[d]
-        q.sb[i] = b.strides[d] if d >= 0 and b.shape[d] != 1 else 0
+    matmul_shape(&q, a, b)
     simplify(&q)
     return run(&q)
 
@@ -252,19 +156,14 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *w = inputs[1]
     cdef const tf_view *bias = inputs[2] if n > 2 and not inputs[2].flags & TF_ABSENT else NULL
     cdef size_t bytes = 0
-    cdef int i, rc
+    cdef int rc
     cdef Matmul q
     cdef void *wide
     if x.dtype > TF_F64 or w.dtype != x.dtype:
         return TF_EUNSUPPORTED
     if not start(&q, x, w, outputs[0], call):
         return TF_OK
-    q.m, q.ar = 1, 0
-    q.k, q.ac = x.shape[x.ndim - 1], x.strides[x.ndim - 1]
-    q.n, q.bc, q.br = w.shape[0], w.strides[0], w.strides[1]
-    q.nd = x.ndim - 1
-    for i in range(q.nd):
-        q.shape[i], q.sa[i], q.sb[i] = x.shape[i], x.strides[i], 0
+    linear_shape(&q, x, w)
     if bias != NULL:
         q.bias = bias.data
         if not q.own or (bias.strides[0] != 1 and q.n != 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfin.backends.base import warn
+from tinyfin.backends.base import DETERMINISTIC, warn
 from tinyfin.core import exchange, tensor
 from tinyfin.core.dtype import all_dtypes
 from tinyfin.ops.row import F
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 ALL_MODES = (1 << 12) - 1
-DETERMINISTIC = 4
 FUNCTIONS = ("exp", "tanh", "log", "sin")
 
 
