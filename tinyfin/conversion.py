@@ -304,7 +304,7 @@ def contiguous(self: Tensor) -> Tensor:
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy with its own memory; gradients flow through."""
+    """A copy with its own elements; gradients flow through. A large one takes memory when either side is written."""
     return F.contiguous_copy(input)
 
 

@@ -1,6 +1,7 @@
 """Storage: the caching pool, its limit and statistics, and memory that others own."""
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
@@ -50,6 +51,38 @@ def test_blocks_are_counted_and_reused():
     assert y.data_ptr() == where and stats("reused") == reused + 1 and stats("cached") < 8000
     tf.empty_cache()
     assert stats("cached") == 0 and y.fill_(1).sum().item() == 1000
+
+
+@needs_pool
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the resident set is not told")
+@pytest.mark.parametrize(
+    "use",
+    [
+        "small = [tf.ones(n % 4000 + 1) for n in range(8000)]; kept = small[::1000]; del small",
+        "mixed = [tf.ones(1 << n % 16) for n in range(4000)]; kept = mixed[7::500]; del mixed",
+        "large = [tf.ones(1 << 22) for _ in range(4)]; kept = large.pop(); del large",
+        "x = tf.rand(3000, 2000); y = x.sort(0); del x, y",
+        "x = tf.rand(1500, 3000); y = x @ x.t(); del x, y",
+    ],
+)
+def test_empty_cache_gives_back(use):
+    """Not to the C library, which keeps it, but to the system."""
+    code = f"""
+import os, tinyfin as tf
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+tf.set_num_threads(1)
+tf.rand(40, 40).sort(0), tf.rand(40, 40) @ tf.rand(40, 40), tf.ones(5)
+tf.empty_cache()
+before, live = resident(), tf.memory_stats()["live"]
+{use}
+full = resident()
+tf.empty_cache()
+now = tf.memory_stats()
+print(full - before > 10 << 20, now["cached"], resident() - before - (now["live"] - live) < 5 << 20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0", "True"], done.stderr
 
 
 @pytest.mark.usefixtures("no_limit")

@@ -1,10 +1,11 @@
-"""CHECK mode: after each operation, whether it made a NaN or infinity from finite numbers."""
+"""CHECK mode: after each operation, whether it made a NaN or infinity from finite numbers; after each gradient that
+was written over another, whether it has the bits that it has in memory of its own."""
 
 from __future__ import annotations
 
 import sys
 
-from tinyfin.core import tensor
+from tinyfin.core import exchange, tensor
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -40,6 +41,28 @@ def call(op, args: tuple, attrs: tuple):
     finally:
         tensor.set_mode(old, CHECK)
     return result
+
+
+def compare(name: str, got: Tensor, want: Tensor) -> None:
+    """Raises where a gradient that was written over another is not, bit for bit, the one that a call without reuse
+    gave."""
+    if got.device.type == "null":
+        return
+    old = tensor.set_mode(0, CHECK)
+    try:
+        same = host_bytes(got) == host_bytes(want)
+    finally:
+        tensor.set_mode(old, CHECK)
+    if not same:
+        raise RuntimeError(
+            f"backward: {name}: the gradient {describe(got)} that was written over its argument differs from the one "
+            "in memory of its own"
+        )
+
+
+def host_bytes(t: Tensor) -> bytes:
+    """The elements in row-major order."""
+    return exchange.to_bytes(t.detach().cpu().contiguous())
 
 
 def runs_formula(op, args: tuple) -> bool:

@@ -7,8 +7,8 @@ from tinyfin.core.dtype cimport dtype_object
 from tinyfin.core.layout cimport same_shape
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.tensor cimport (
-    ANOMALY, GRAD, HOOKS, OPS, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple, source_number,
-    sync_view, twin_of)
+    ANOMALY, CHECK, GRAD, HOOKS, OPS, SLOW, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple,
+    source_number, sync_view, twin_of, write_over)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *o)
@@ -17,6 +17,9 @@ cdef extern from "Python.h":
 cdef Op ADD = OPS["add"]
 cdef Op MUL = OPS["mul"]
 cdef Op NEG = OPS["neg"]
+
+
+include "reuse.pxi"
 
 
 # ---- a heap of nodes, greatest sequence number first
@@ -115,9 +118,9 @@ cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
     cdef object value
     for k in range(n):
         code, number = rule.codes[2 * k], rule.codes[2 * k + 1]
-        if code == 0:
+        if code == 0 or code == 5:
             value = grads[number]
-            if value is None:
+            if value is None and code == 0:
                 value = zeros_like_output(node, number, grads)
                 grads[number] = value
         elif code == 1:
@@ -153,11 +156,21 @@ cdef object constant_gradient(Node node, Py_ssize_t i, object value, list grads)
     return None
 
 
+cdef Py_ssize_t last_asked(Node node, dict wanted, set good):
+    """The last input that a gradient is asked for and has a rule."""
+    cdef Op op = node.op
+    cdef Py_ssize_t i = len(node.edges) - 1
+    while i >= 0 and (op.vjp is None or op.vjp[min(i, op.nin - 1)] is None or
+                      not leads_on(node.edges[i], wanted, good)):
+        i -= 1
+    return i
+
+
 cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set good):
     """The gradient of each input, None where none is asked for or none exists."""
     cdef Op op = node.op
     cdef Rule rule
-    cdef Py_ssize_t i, n = len(node.edges)
+    cdef Py_ssize_t i, last = -1, n = len(node.edges)
     cdef list results, saved
     if good is not None:
         for e in node.edges:
@@ -177,6 +190,8 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
         results = list(call_rule(op.vjp_all, node, grads, saved, <int>n))
         return results + [None] * (n - len(results))
     results = [None] * n
+    if node.hooks is None:                 # these see the cotangents afterwards
+        last = last_asked(node, wanted, good)
     for i in range(n):
         if not leads_on(node.edges[i], wanted, good):
             continue
@@ -187,11 +202,15 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
             results[i] = constant_gradient(node, i, 0.0, grads)
             continue
         if rule.constant:
-            results[i] = grads[0] if rule.constant == 1 else NEG(grads[0])
+            results[i] = grads[0] if rule.constant == 1 else negated(grads, i == last, keep)
             continue
+        if rule.over is not None and i == last and not keep and op.partials is None:
+            results[i] = spent(rule, node, grads, saved, <int>n)
+            if results[i] is not None:
+                continue
         results[i] = call_rule(rule, node, grads, saved, <int>n)
         if op.partials is not None and results[i] is not None:
-            results[i] = grads[0] * results[i]
+            results[i] = scaled(grads, results, i, i == last, keep)
         if isinstance(results[i], (int, float)):
             results[i] = constant_gradient(node, i, results[i], grads)
     return results
@@ -273,15 +292,20 @@ cdef int check_meets(Node node, int out_nr, Tensor g) except -1:
     return 0
 
 
-cdef int deposit(dict pending, list heap, Node node, int out_nr, Tensor g) except -1:
+cdef int deposit(dict pending, list heap, Node node, int out_nr, Tensor g, bint keep) except -1:
     """Adds a gradient to what waits for a node."""
+    cdef Tensor before
     cdef list slots = <list>pending.get(node)
     check_meets(node, out_nr, g)
     if slots is None:
         slots = [None] * node.nout
         pending[node] = slots
         push(heap, node)
-    slots[out_nr] = g if slots[out_nr] is None else ADD(slots[out_nr], g)
+    if slots[out_nr] is None:
+        slots[out_nr] = g
+    else:
+        before = <Tensor>slots[out_nr]
+        slots[out_nr] = added(before, g, not keep and spare(before, 2), not keep and spare(g, 1))
     return 0
 
 
@@ -372,11 +396,11 @@ def run_backward(list tensors, list grads, bint retain, bint keep, list inputs):
                 sync_view(t)
             if t.node is not None:
                 if good is None or t.node in good:
-                    deposit(pending, heap, t.node, t.out_nr, g)
+                    deposit(pending, heap, t.node, t.out_nr, g, keep)
             elif inputs is None:
                 hand_over(t, g, late, keep)
             elif t in wanted:
-                wanted[t] = g if wanted[t] is None else ADD(wanted[t], g)
+                collect(wanted, t, g, keep)
         g = None
         grads = None
         walk(heap, pending, wanted if inputs is not None else None, late, good, retain, keep)
@@ -511,22 +535,21 @@ cdef int pass_on(Node node, list results, list heap, dict pending, dict wanted, 
         if isinstance(target, Node):
             if good is None or target in good:
                 g = fit(node, i, g)
-                deposit(pending, heap, target, source_number(node, i), <Tensor>g)
+                deposit(pending, heap, target, source_number(node, i), <Tensor>g, keep)
         elif wanted is None:
             g = fit(node, i, g)
             hand_over(target, g, late, keep)
             g = None
         elif target in wanted:
             g = fit(node, i, g)
-            wanted[target] = g if wanted[target] is None else ADD(wanted[target], g)
+            collect(wanted, target, g, keep)
     return 0
 
 
 cdef int hand_over(Tensor leaf, object g, dict late, bint keep) except -1:
     """Accumulates at once; where the leaf has hooks, when all its gradients have come together."""
     if leaf.extra is not None and ("hooks" in <dict>leaf.extra or "post_hooks" in <dict>leaf.extra):
-        late[leaf] = ADD(late[leaf], g) if leaf in late else g
-        return 0
+        return collect(late, leaf, g, keep)
     return accumulate(leaf, <Tensor>g, keep)
 
 

@@ -35,6 +35,14 @@ def check(op, args, attrs):
     return call(op, args, attrs)
 
 
+def check_reuse(name, got, want):
+    """What the engine has written over a gradient is compared; the first call brings the module
+    in."""
+    from tinyfin.autograd.check import compare
+
+    compare(name, got, want)
+
+
 def slow(op, args, attrs, bits):
     """Answers a call made while one of the slow bits is set; NotImplemented means: go on as
     usual."""
@@ -53,3 +61,4 @@ def slow(op, args, attrs, bits):
 offer(FORWARD, wrapped)
 offer(CHECK, check)
 tensor.install_hook("slow", slow)
+tensor.install_hook("check_reuse", check_reuse)

@@ -88,5 +88,6 @@ def memory_of(Tensor t not None):
     check_readable(t, "memory_of")
     if t.v.backend != TF_CPU or not t.v.flags & TF_CONTIGUOUS:
         raise RuntimeError("memory_of: the tensor must be contiguous and on the cpu")
+    expose(t, "memory_of")
     exporter.t = t
     return memoryview(exporter)

@@ -1,4 +1,4 @@
-"""The call: gather views, infer, allocate, run, record; in-place writes. Part of tensor.pyx."""
+"""The call: gather views, infer, allocate, run, record; copies. Part of tensor.pyx."""
 
 cdef int wrap_number(object o, tf_view *v, int64_t *slot) except -1:
     """A Python number as a 0-d view over `slot`; 0 when it is not a number."""
@@ -123,7 +123,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         g.record = g.record and bits & GRAD
         if op.formula is not None and (op.kernel[g.backend] == NULL or
                                        (g.record and op.vjp is None and op.vjp_all is None)):
-            return run_formula(op, args, n, at)
+            return run_whole(op, args, n, at) if g.record and op.row.whole else run_formula(op, args, n, at)
         if op.mutates:
             return run_mutating(op, args, n, ins, at, bits, g.backend)
         if op.view:
@@ -154,6 +154,12 @@ cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const
             outs[i] = &t.v
     call.compute = op.result_class
     op.rule(ins, n, outs, at, &call, op.name)
+    if op.copies and g.backend == TF_CPU and may_lend(<Tensor>args[0]):
+        out.v.backend, out.v.index, out.inference = TF_CPU, 0, bits & INFERENCE != 0
+        borrow_from(<Tensor>args[0], out)
+        if g.record and category[out.v.dtype] >= 2:
+            record_outputs(op, args, n, at, out, None)
+        return out
     for i in range(op.nout):
         t = out if i == 0 else <Tensor>rest[i - 1]
         t.v.backend, t.v.index = g.backend, g.index
@@ -182,6 +188,18 @@ cdef object run_elsewhere(Op op, PyObject **args, int n, const tf_attrs *at, bin
     return r
 
 
+cdef object run_whole(Op op, PyObject **args, int n, const tf_attrs *at):
+    """By formula without history; what is recorded is the call, whose own rule gives its gradient."""
+    cdef uint32_t *mode = tf_mode_here()
+    mode[0] &= ~<uint32_t>GRAD
+    try:
+        r = run_formula(op, args, n, at)
+    finally:
+        mode[0] |= GRAD
+    record_outputs(op, args, n, at, <Tensor>r[0] if op.nout > 1 else <Tensor>r, list(r[1:]) if op.nout > 1 else None)
+    return r
+
+
 cdef inline int launch(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
                        tf_call *call, uint32_t bits, int backend, int64_t work) noexcept:
     """Runs the kernel, and notes when, where that is asked for."""
@@ -204,12 +222,28 @@ cdef inline int launch_now(Op op, const tf_view **ins, int n, tf_view **outs, co
         csr = tf_csr_get()
         tf_csr_set(csr | TF_FLUSH)
     if work >= GIL_GRAIN:
-        with nogil:
-            rc = op.kernel[backend](ins, n, outs, at, call)
+        rc = launch_freely(op, ins, n, outs, at, call, backend)
     else:
         rc = op.kernel[backend](ins, n, outs, at, call)
     if call.mode:
         tf_csr_set(csr)
+    return rc
+
+
+cdef int launch_freely(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
+                       tf_call *call, int backend) noexcept:
+    """Runs the kernel without the GIL; what it borrows stays until it has ended."""
+    global FLYING
+    cdef int rc
+    cdef list reading = readers_of(ins, n) if backend == TF_CPU else None
+    FLYING += 1
+    with nogil:
+        rc = op.kernel[backend](ins, n, outs, at, call)
+    FLYING -= 1
+    if not FLYING and len(REPLACED):
+        REPLACED.clear()
+    if reading is not None:
+        end_reading(reading)
     return rc
 
 
@@ -244,6 +278,8 @@ cdef object run_view(Op op, PyObject **args, int n, const tf_view **ins, const t
     if not countable(&out.v):
         raise RuntimeError(f"{op.name}: shape {shape_tuple(&out.v)} has more elements than can be counted")
     out.storage = x.storage
+    if out.storage.lending != NULL:
+        enlist(out)
     out.base = x if x.base is None else x.base
     out.synced = x.storage.version
     out.inference = x.inference
@@ -304,6 +340,7 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
     if op.rule != NULL:
         op.rule(ins, n, outs, at, &call, op.name)
     rc = TF_EUNSUPPORTED
+    own_mutated(op, args, n)
     if op.kernel[backend] != NULL:
         rc = launch(op, ins, n, outs, at, &call, bits, backend, work)
     if op.kernel[backend] == NULL or (rc == TF_EUNSUPPORTED and backend != TF_CPU):
@@ -318,152 +355,6 @@ cdef object run_mutating(Op op, PyObject **args, int n, const tf_view **ins, con
     return <object>args[0]
 
 
-cdef bint same_window(const tf_view *x, const tf_view *out) noexcept nogil:
-    cdef int i
-    if x.data != out.data or x.offset != out.offset or x.dtype != out.dtype or not same_shape(x, out):
-        return False
-    for i in range(x.ndim):
-        if x.shape[i] > 1 and x.strides[i] != out.strides[i]:
-            return False
-    return True
-
-
-cdef bint shares_oddly(Tensor a, Tensor b) noexcept:
-    """Whether a overlaps b without being the very same window; by addresses, since arrays may be borrowed twice."""
-    cdef const tf_view *x = &a.v
-    cdef const tf_view *out = &b.v
-    cdef int64_t lo1, hi1, lo2, hi2
-    if x.size == 0 or out.size == 0 or x.backend != out.backend or (x.data == NULL and a.storage is not b.storage):
-        return False
-    if same_window(x, out):
-        return False
-    extent(x, &lo1, &hi1)
-    extent(out, &lo2, &hi2)
-    if x.data == NULL:
-        return x.offset + lo1 <= out.offset + hi2 and out.offset + lo2 <= x.offset + hi1
-    return x.data + lo1 * tf_itemsize[x.dtype] < out.data + (hi2 + 1) * tf_itemsize[out.dtype] and \
-        out.data + lo2 * tf_itemsize[out.dtype] < x.data + (hi1 + 1) * tf_itemsize[x.dtype]
-
-
-cdef bint reads_saved(Node node, Tensor x) except -1:
-    """Whether a rule that will run asks for the value of x as an argument."""
-    cdef Rule rule
-    if node.op.vjp is None:
-        return True
-    for i, edge in enumerate(node.edges):
-        rule = node.op.vjp[i]
-        if edge is not None and rule is not None:
-            for code, number in rule.parts():
-                if code == 2 and node.saved[number] is x:
-                    return True
-    return False
-
-
-cdef int keep_old_value(Node node, Tensor x) except -1:
-    """What a rule needs of x is copied, with its history, before x is overwritten."""
-    cdef Tensor old
-    if node.saved is None or not any([t is x for t in node.saved]):
-        return 0
-    old = None                 # x itself must not stay: it is about to be the node's result, and would make a cycle
-    if reads_saved(node, x):
-        old = copy_of(x, x.v.dtype)
-        old.node, old.needs, old.out_nr = x.node, x.needs, x.out_nr
-        for i, t in enumerate(node.saved):
-            if t is x:
-                node.versions[i] = 0
-    node.saved = tuple([old if t is x else t for t in node.saved])
-    return 0
-
-
-cdef object run_inplace(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
-    """x.op_(...): the plain operation's result written over x, and its history taken over."""
-    cdef Op plain = op.plain
-    cdef Tensor x
-    cdef Node node = None
-    cdef bint record = False
-    cdef int i
-    if args[0] == NULL or not isinstance(<object>args[0], Tensor):
-        raise bad_argument(op, 0, None if args[0] == NULL else <object>args[0])
-    x = <Tensor>args[0]
-    check_batch(x, op.name)
-    check_writable(x, op.name, bits)
-    if bits & GRAD:
-        for i in range(n):
-            if args[i] != NULL and isinstance(<object>args[i], Tensor) and flows(<Tensor>args[i]):
-                record = True
-    if record and plain.vjp is None and plain.vjp_all is None:
-        return HOOKS["inplace_formula"](op, x, plain.run_with(
-            tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), plain.decode(at)))
-    if record:
-        check_view(x, op.name)
-        node = make_node(plain, args, n)
-        keep_old_value(node, x)
-        keep_shapes(node, args, n, x)
-    if plain.elementwise and plain.kernel[x.v.backend] != NULL:
-        write_elementwise(op, args, n, x, at, bits)
-    else:
-        old = set_mode(0, GRAD)
-        try:
-            r = run(plain, args, n, at, bits & ~<uint32_t>GRAD)
-            check_fits(op.name, &(<Tensor>r).v, &x.v)
-            copy_data(x, <Tensor>r, bits)
-        finally:
-            set_mode(old, GRAD)
-    bump(x)
-    if record:
-        finish_node(node, at, x, None)
-        set_history(x, node, 0)
-    return x
-
-
-cdef int check_fits(str name, const tf_view *r, const tf_view *x) except -1:
-    if not same_shape(r, x):
-        raise RuntimeError(f"{name}: the result has shape {shape_tuple(r)}, the tensor written to {shape_tuple(x)}")
-    if category[r.dtype] > category[x.dtype]:
-        raise RuntimeError(f"{name}: the result has dtype {dtype_object(r.dtype)}, which cannot be cast to the "
-                           f"tensor's {dtype_object(x.dtype)}")
-    return 0
-
-
-cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_attrs *at, uint32_t bits) except -1:
-    cdef const tf_view *ins[MAX_ARGS]
-    cdef tf_view *outs[1]
-    cdef tf_view numbers[4]
-    cdef tf_view result
-    cdef int64_t slots[4]
-    cdef tf_call call
-    cdef int i, used = 0, rc
-    cdef list copies = []
-    cdef Tensor t
-    for i in range(n):
-        if args[i] != NULL and isinstance(<object>args[i], Tensor):
-            t = <Tensor>args[i]
-            check_batch(t, op.name)
-            if t.v.backend != x.v.backend or t.v.index != x.v.index:
-                raise HOOKS["mixed_devices"](op.name, [x, t])
-            if shares_oddly(t, x):
-                t = copy_of(t, t.v.dtype)
-                copies.append(t)
-            ins[i] = &t.v
-        elif args[i] != NULL and used < 4 and wrap_number(<object>args[i], &numbers[used], &slots[used]):
-            ins[i] = &numbers[used]
-            used += 1
-        else:
-            raise bad_argument(op, i, None if args[i] == NULL else <object>args[i])
-    outs[0] = &result
-    call.compute = op.plain.result_class
-    op.plain.rule(ins, n, outs, at, &call, op.name)
-    check_fits(op.name, &result, &x.v)
-    outs[0] = &x.v
-    rc = launch(op.plain, ins, n, outs, at, &call, bits, x.v.backend, x.v.size)
-    if rc == TF_EUNSUPPORTED and x.v.backend != TF_CPU:
-        copy_data(x, <Tensor>run_elsewhere(op.plain, args, n, at, False), bits)
-        return 0
-    if rc:
-        raise kernel_error(op.name, op, rc, &call, ins, n)
-    return 0
-
-
 cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
     """Elements of src, which broadcasts, into x; no history."""
     cdef Op op = OPS["cast"]
@@ -472,6 +363,8 @@ cdef int copy_data(Tensor x, Tensor src, uint32_t bits) except -1:
     cdef tf_call call
     cdef int rc
     ins[0], outs[0] = &src.v, &x.v
+    if x.storage.lending != NULL:
+        own_written(x, "copy_")
     if op.kernel[x.v.backend] == NULL:
         HOOKS["copy_elsewhere"](x, src)
         return 0

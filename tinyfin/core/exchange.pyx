@@ -12,7 +12,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport DType, category, dtype_object, promoted
 from tinyfin.core.layout cimport *
 from tinyfin.core.storage cimport Storage, borrow, borrow_buffer
-from tinyfin.core.tensor cimport Tensor, alias_of, check_readable, new_tensor, read_element, shape_tuple
+from tinyfin.core.tensor cimport Tensor, check_readable, claim, given_away, new_tensor, read_element, shape_tuple
 
 from itertools import islice
 
@@ -323,7 +323,7 @@ def to_list(Tensor t not None):
     >>> tinyfin.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    check_readable(t, "tolist")
+    claim(t, "tolist")
     if t.v.backend != TF_CPU:
         return to_list(t.cpu())
     return list_of(&t.v, t.v.data, 0)
@@ -494,7 +494,7 @@ def to_dlpack(Tensor t not None, *, stream=None, max_version=None, dl_device=Non
             raise BufferError(f"dlpack: the tensor has a negative stride in dimension {k}; use contiguous() first")
     readonly = t.storage.readonly or t.v.flags & TF_READONLY
     # the capsule holds a tensor of its own: the caller's may get other memory by `data = ...`
-    t = alias_of(t)
+    t = given_away(t, "dlpack")
     if max_version is None or max_version[0] < 1:
         if readonly:
             raise BufferError("dlpack: the tensor is read-only, which only the versioned form can say; clone() it")

@@ -180,6 +180,7 @@ cdef int fill_buffer(Tensor t, Py_buffer *b, int flags) except -1:
     if not has_order(&t.v, flags):
         raise BufferError(f"buffer: strides {t.stride()} of shape {shape_tuple(&t.v)} are not in the order asked for; "
                           "use contiguous()")
+    expose(t, "buffer")
     out = <Exported *>malloc(sizeof(Exported))
     if out == NULL:
         raise MemoryError("buffer: no memory for a shape")

@@ -1,4 +1,4 @@
-"""Shape and dtype rules of softmax, norms, losses, attention and optimizer steps."""
+"""Shape and dtype rules of softmax, norms, losses, attention, recurrent layers and optimizer steps."""
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -408,6 +408,109 @@ cdef int attention_grad(const tf_view *const *inputs, int n, tf_view *const *out
     return 0
 
 
+# ---------------------------------------------------------------- recurrent layers
+
+cdef int GATES[4]       # blocks of rows of the weights by mode: RNN with tanh and with relu, LSTM, GRU
+GATES[:] = [1, 1, 4, 3]
+cdef enum:
+    LSTM = 2
+    GRU = 3
+
+
+cdef int need_sizes(const tf_view *v, object wanted, int dtype, object name, object argument) except -1:
+    if shape_of(v) != wanted or v.dtype != dtype:
+        raise RuntimeError(f"{name}: {argument} is {shape_of(v)} of {dtype_object(v.dtype)}, expected {wanted} of "
+                           f"{dtype_object(dtype)}")
+    return 0
+
+
+cdef void sequence(tf_view *y, const tf_view *like_it, int64_t batch, int64_t size, int dtype) noexcept:
+    """(steps, batch, size)"""
+    like(y, like_it, dtype)
+    y.shape[1], y.shape[2] = batch, size
+
+
+cdef int layer(const tf_view *h, const tf_view *c, const tf_view *w, const tf_attrs *at, object name) except -1:
+    """State and weights of one layer: h and c (batch, size), w (gates size, size)."""
+    cdef int gates = GATES[at.i[0]]
+    need_float(w, name, "w")
+    if h.ndim != 2:
+        raise RuntimeError(f"{name}: h is {shape_of(h)}, expected (batch, size)")
+    need_sizes(h, shape_of(h), w.dtype, name, "h")
+    need_sizes(w, (gates * h.shape[1], h.shape[1]), w.dtype, name, "w")
+    if given(c) != (at.i[0] == LSTM):
+        raise RuntimeError(f"{name}: c is {'given' if given(c) else 'None'}, expected a Tensor for an LSTM and for no "
+                           "other mode")
+    if given(c):
+        need_sizes(c, shape_of(h), w.dtype, name, "c")
+    return gates
+
+
+cdef int recurrence(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                    const tf_attrs *at, tf_call *call, object name) except -1:
+    """(x, h, c?, w, b? -> y, c at the end); mode, reverse"""
+    cdef const tf_view *x = inputs[0]
+    cdef const tf_view *h = inputs[1]
+    cdef const tf_view *w = inputs[3]
+    cdef int gates = layer(h, inputs[2], w, at, name)
+    if x.ndim != 3 or x.shape[0] == 0:
+        raise RuntimeError(f"{name}: x is {shape_of(x)}, expected (steps, batch, {gates * h.shape[1]}) with at least "
+                           "one step")
+    need_sizes(x, (x.shape[0], h.shape[0], gates * h.shape[1]), w.dtype, name, "x")
+    if given(inputs[4]):
+        need_sizes(inputs[4], (gates * h.shape[1],), w.dtype, name, "bias")
+    sequence(outputs[0], x, h.shape[0], h.shape[1], x.dtype)
+    vector(outputs[1], 0, x.dtype)
+    if at.i[0] == LSTM:
+        like(outputs[1], h, x.dtype)
+    return 0
+
+
+cdef void kept(tf_view *y, const tf_view *like_it, const tf_view *h, int blocks, bint wanted) noexcept:
+    """What a layer keeps of each step for its gradient; empty where it keeps nothing."""
+    if wanted:
+        sequence(y, like_it, h.shape[0], blocks * h.shape[1], computing(like_it.dtype))
+    else:
+        vector(y, 0, computing(like_it.dtype))
+
+
+cdef int recurrence_steps(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                          const tf_attrs *at, tf_call *call, object name) except -1:
+    """(x, h, c?, w, b? -> y, c of each step, gates); mode, reverse"""
+    recurrence(inputs, n, outputs, at, call, name)
+    kept(outputs[1], inputs[0], inputs[1], 1, at.i[0] == LSTM)
+    kept(outputs[2], inputs[0], inputs[1], 4, at.i[0] >= LSTM)
+    return 0
+
+
+cdef int recurrence_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                         const tf_attrs *at, tf_call *call, object name) except -1:
+    """(g?, gradients of c and gates?, h, c?, w, y, c of each step, gates -> gx, that of W h, gh, gc)"""
+    cdef tf_view wanted
+    cdef const tf_view *h = inputs[3]
+    cdef const tf_view *y = inputs[6]
+    cdef int gates = layer(h, inputs[4], inputs[5], at, name), i
+    if y.ndim != 3 or y.shape[0] == 0:
+        raise RuntimeError(f"{name}: y is {shape_of(y)}, expected (steps, batch, size) with at least one step")
+    need_sizes(y, (y.shape[0], h.shape[0], h.shape[1]), inputs[5].dtype, name, "y")
+    for i in range(3):
+        like(&wanted, y, y.dtype)
+        if i:
+            kept(&wanted, y, h, 1 if i == 1 else 4, at.i[0] == LSTM or (i == 2 and at.i[0] == GRU))
+            need_match(inputs[6 + i], &wanted, name, ("y", "cells", "gates")[i])
+        if given(inputs[i]):
+            need_match(inputs[i], &wanted, name, ("g", "g_cells", "g_gates")[i])
+    sequence(outputs[0], y, h.shape[0], gates * h.shape[1], y.dtype)
+    vector(outputs[1], 0, y.dtype)
+    if at.i[0] == GRU:
+        like(outputs[1], outputs[0], y.dtype)
+    like(outputs[2], h, y.dtype)
+    vector(outputs[3], 0, y.dtype)
+    if at.i[0] == LSTM:
+        like(outputs[3], h, y.dtype)
+    return 0
+
+
 # ---------------------------------------------------------------- optimizer steps
 
 cdef int step(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -434,5 +537,7 @@ RULES = {
     "cross_entropy_grad": rule_capsule(cross_entropy_grad),
     "check_values": rule_capsule(check_values),
     "attention": rule_capsule(attention), "attention_grad": rule_capsule(attention_grad),
+    "recurrence": rule_capsule(recurrence), "recurrence_steps": rule_capsule(recurrence_steps),
+    "recurrence_grad": rule_capsule(recurrence_grad),
     "step": rule_capsule(step),
 }

@@ -9,12 +9,12 @@ cdef dict ALIASES = {"axis": "dim", "keepdims": "keepdim"}   # NumPy's names, as
 cdef class Rule:
     """A derivative rule and where each of its parameters comes from.
 
-    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 6 its tangent, 8 its dtype;
+    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 5 cotangent or None, 6 its tangent, 8 its dtype;
     each followed by a number. constant: 0 call fn, 1 or -1 that factor, 2 no derivative at all.
     """
 
-    def __init__(self, fn, bytes codes, int constant=0):
-        self.fn, self.codes, self.constant = fn, codes, constant
+    def __init__(self, fn, bytes codes, int constant=0, str over=None):
+        self.fn, self.codes, self.constant, self.over = fn, codes, constant, over
 
     def parts(self):
         """(code, number) of each parameter."""
@@ -46,6 +46,7 @@ cdef class Op:
         self.arg_names, self.public_names, self.optional = row.arg_names, row.public_names, row.optional
         self.nin, self.nout, self.index = len(row.arg_names), row.nout, row.index
         self.view, self.variadic = row.view, row.variadic
+        self.copies = bool(row.copies)
         self.scalars = bool(row.scalars)
         self.elementwise = row.expr is not None
         self.result_class = {"same": 0, "float": 1, "bool": 2, None: 0}[row.result]

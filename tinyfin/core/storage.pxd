@@ -10,8 +10,20 @@ cdef class Storage:
     cdef readonly int64_t version
     cdef object owner
     cdef Py_buffer buf
+    cdef void *lending            # its Lending: a borrower owns a reference to it, the lender none; NULL for most
     cdef bint has_buffer, readonly, pooled
+    cdef bint exposed             # whether its address was ever given away: others may write without a word
     cdef uint8_t backend, index
+
+
+cdef class Lending:
+    cdef Storage lender
+    cdef dict borrowers           # address of a storage -> weak references to its tensors
+    cdef int readers, readers_fork
+
+
+cdef int leave(Storage s) except -1
+cdef int adopt_block(Storage s, Storage other) except -1
 
 
 cdef Storage allocate(size_t nbytes, int backend, int index, str label)

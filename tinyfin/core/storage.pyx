@@ -5,6 +5,7 @@ The pool's lists are guarded by the GIL: allocation and release happen with it h
 cimport cython
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer)
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uint64_t
 
 from tinyfin.core.abi cimport *
@@ -17,6 +18,9 @@ cdef extern from *:
     #include <string.h>
     #ifdef __linux__
     #include <sys/mman.h>
+    #endif
+    #ifdef __GLIBC__
+    #include <malloc.h>
     #endif
     static void *tf_block_new(size_t n) {
       size_t align = n >= (4u << 20) ? (2u << 20) : 64;
@@ -54,6 +58,9 @@ cdef extern from *:
       for (int c = 0; c < TF_CLASSES; c++)
         for (tf_free_block *b; (b = tf_free_lists[c]); ) { tf_free_lists[c] = b->next; free(b); }
       tf_cached = 0;
+    #ifdef __GLIBC__
+      malloc_trim(0);   /* free() keeps what lies below a block in use, which for many small tensors is nearly all */
+    #endif
     }
     /* live and peak count the bytes asked for, cached and fresh the blocks' */
     static void *tf_pool_get(int c, size_t asked) {
@@ -97,12 +104,41 @@ cdef class Storage:
     """Bytes shared by a tensor and its views, with a version that in-place writes raise."""
 
     def __dealloc__(self):
+        if self.lending != NULL:
+            leave(self)
         if self.pooled:
             if self.nbytes >= LARGE:
                 LIVE.pop(<size_t><void *>self.data, None)
             tf_pool_put(self.data, tf_class_of(self.capacity), self.nbytes)
         elif self.has_buffer:
             PyBuffer_Release(&self.buf)
+
+
+@cython.final
+@cython.no_gc
+@cython.binding(False)
+cdef class Lending:
+    """Storages that read the bytes of another, the lender, until one of them is written: see core/lending.pxi."""
+
+    def __dealloc__(self):
+        if self.lender is not None:
+            self.lender.lending = NULL
+
+
+cdef int leave(Storage s) except -1:
+    """Ends a storage's part in what it borrows; its bytes are the lender's no more than before."""
+    cdef Lending all = <Lending>s.lending
+    all.borrowers.pop(<size_t><void *>s, None)
+    s.lending = NULL
+    Py_DECREF(all)
+    return 0
+
+
+cdef int adopt_block(Storage s, Storage other) except -1:
+    """The pool's block of another storage of the same size becomes this one's."""
+    s.data, s.capacity, s.pooled = other.data, other.capacity, True
+    other.pooled = False
+    return 0
 
 
 cdef Storage allocate(size_t nbytes, int backend, int index, str label):

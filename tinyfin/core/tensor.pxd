@@ -45,6 +45,7 @@ cdef class Rule:
     cdef readonly object fn
     cdef bytes codes               # where each parameter comes from
     cdef readonly int constant     # 0: call fn; see Rule
+    cdef public str over           # the elementwise row that fn does nothing but call, on its parameters in order
 
 cdef class Op:
     cdef void *vectorcall
@@ -55,6 +56,7 @@ cdef class Op:
     cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
     cdef int short_form            # how many arguments mean the row's other signature; -1 for none
+    cdef bint copies               # a copy, which may share bytes until one side is written
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
     cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates
@@ -67,9 +69,12 @@ cdef class Op:
 cdef uint32_t *mode_word() noexcept
 cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, int index, str label)
 cdef Tensor alias_of(Tensor x)
+cdef int claim(Tensor t, str label) except -1
+cdef Tensor given_away(Tensor t, str label)
 cdef Tensor twin_of(Tensor x)
 cdef int check_readable(Tensor t, str what) except -1
 cdef object read_element(const tf_view *v, const char *p)
+cdef bint write_over(Op op, PyObject **args, int n, Tensor x) except -1
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
 cdef int bump(Tensor t) except -1

@@ -23,10 +23,11 @@ from tinyfin.core.dtype cimport DType, category, dtype_object
 from tinyfin.core.infer cimport kernel_capsule, promote_inputs, wrapped
 from tinyfin.core.layout cimport *
 from tinyfin.core.signature cimport Attr
-from tinyfin.core.storage cimport Storage, allocate
+from tinyfin.core.storage cimport Lending, Storage, adopt_block, allocate, leave
 
 from tinyfin.core.storage import set_allocator  # no-cython-lint
 
+import os
 import sys
 
 from tinyfin.core.device import device_object
@@ -66,6 +67,7 @@ cdef extern from "flush.h" nogil:
 
 cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t nargsf) nogil
+    Py_ssize_t Py_REFCNT(PyObject *o)
     bint PyIndex_Check(object o)
     bint PyFloat_Check(object o)
     bint PyLong_Check(object o)
@@ -154,13 +156,23 @@ cdef int give_storage(Tensor t, str label) except -1:
 cdef Tensor alias_of(Tensor x):
     """The same bytes and numbers in a tensor without history."""
     cdef Tensor t = Tensor.__new__(Tensor)
-    t.v, t.storage = x.v, x.storage
+    look_at(t, x)
     return t
+
+
+cdef int look_at(Tensor t, Tensor x) except -1:
+    """Gives t the window and the storage of x."""
+    t.v, t.storage = x.v, x.storage
+    if t.storage.lending != NULL:
+        enlist(t)
+    return 0
 
 
 include "node.pxi"
 include "events.pxi"
+include "lending.pxi"
 include "call.pxi"
+include "inplace.pxi"
 include "op.pxi"
 include "wrap.pxi"
 include "access.pxi"
@@ -331,6 +343,7 @@ cdef class Tensor:
 
     def data_ptr(self):
         """Address of the first element; 0 where the host cannot see it."""
+        expose(self, "data_ptr")
         return <size_t>self.v.data
 
     def is_contiguous(self):
@@ -451,7 +464,9 @@ cdef class Tensor:
     def data(self, Tensor value not None):
         if self.needs and category[value.v.dtype] < 2:
             raise RuntimeError(f"data: a tensor that requires grad cannot become one of {value.dtype}")
-        self.v, self.storage = value.v, value.storage
+        if FLYING:                    # a kernel may be at work on what this tensor had
+            REPLACED.append(self.storage)
+        look_at(self, value)
         self.base, self.inference = None, value.inference
 
     def is_inference(self):
@@ -477,7 +492,7 @@ cdef class Tensor:
     def _make_subclass(cls, Tensor data not None, bint requires_grad=False):
         """An instance of a subclass over the bytes of `data`."""
         cdef Tensor t = cls.__new__(cls)
-        t.v, t.storage = data.v, data.storage
+        look_at(t, data)
         if requires_grad:
             t.requires_grad = True
         return t

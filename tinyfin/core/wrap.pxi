@@ -51,7 +51,7 @@ def wrap(Tensor x not None, str key, value, int drop=-1):
 def rewrap(Tensor t not None, Tensor x not None, str key, value, int drop=-1):
     """Makes t itself a wrapper over x."""
     cdef Tensor other = wrap(x, key, value, drop)
-    t.v, t.storage = other.v, other.storage
+    look_at(t, other)
     if t.extra is None:
         t.extra = {}
     t.extra[key] = value

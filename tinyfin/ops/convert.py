@@ -26,7 +26,8 @@ row(
     vjp=lambda g: g,
     function=False,
     method=False,
-    doc="A row-major copy.",
+    copies=True,
+    doc="A row-major copy; where it is large, it shares bytes until one side is written.",
 )
 
 row(

@@ -14,5 +14,6 @@ MODULES = (
     "norm",
     "loss",
     "attention",
+    "recurrent",
     "step",
 )

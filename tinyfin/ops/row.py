@@ -79,7 +79,8 @@ class Row:
     Args in `args` are tensor arguments separated by blanks: `x?` may be None, `*xs` takes a
     sequence. `order` lists tensor arguments and attributes as users pass them. From `args` come
     `arg_names` without marks, `optional` (which may be None), `variadic` (whether the last takes a
-    sequence) and `public_names` (the names that users write).
+    sequence) and `public_names` (the names that users write). A composite is `whole` where its own
+    rule gives its gradient even if its formula ran: the formula's operations leave no history then.
     """
 
     __slots__ = (
@@ -121,6 +122,7 @@ class Row:
         "copies",
         "vjp_all",
         "blind",
+        "whole",
         "arg_names",
         "optional",
         "variadic",

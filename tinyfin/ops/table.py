@@ -10,20 +10,44 @@ RULES = dict(infer.RULES)
 OPS = {}
 """name -> Op, rows and in-place twins."""
 
-G, Y, ARG, SHAPE, ATTR, TANGENT, DTYPE_OF = 0, 1, 2, 3, 4, 6, 8
+G, Y, ARG, SHAPE, ATTR, G_OR_NONE, TANGENT, DTYPE_OF = 0, 1, 2, 3, 4, 5, 6, 8
 
 
 def compile_rule(row, fn):
-    """A Rule from a function whose parameter names say what it needs, or from a constant."""
+    """A Rule from a function whose parameter names say what it needs, or from a constant.
+
+    A cotangent that nothing came for is zeros, or None where the parameter has a default.
+    """
     if fn is None:
         return None
     if isinstance(fn, (int, float)):
         return tensor.Rule(None, b"", int(fn) if fn else 2)
     code = fn.__code__
     codes = []
-    for name in code.co_varnames[: code.co_argcount]:
-        codes += source(row, name)
-    return tensor.Rule(fn, bytes(codes))
+    sure = code.co_argcount - len(fn.__defaults__ or ())
+    for k, name in enumerate(code.co_varnames[: code.co_argcount]):
+        where, number = source(row, name)
+        codes += (G_OR_NONE if where == G and k >= sure else where), number
+    return tensor.Rule(fn, bytes(codes), 0, only_called(code))
+
+
+CALLS = {
+    (lambda a: F.x(a)).__code__.co_code,
+    (lambda a, b: F.x(a, b)).__code__.co_code,
+    (lambda a, b, c: F.x(a, b, c)).__code__.co_code,
+}
+"""The code of functions that only call a row on their parameters, in order."""
+
+
+def only_called(code):
+    """The elementwise row that a rule does nothing but call: its result may then be written over the cotangent."""
+    names = code.co_names
+    if len(names) != 2 or names[0] != "F" or code.co_code not in CALLS:
+        return None
+    called = TABLE.get(names[1])
+    if called is None or called.expr is None or called.attrs:
+        return None
+    return names[1] if len(called.arg_names) == code.co_argcount else None
 
 
 def source(row, name):
@@ -70,7 +94,10 @@ def needs(row, rules):
 def blind(row, rules):
     """Whether results after the first have no derivative: no rule takes their cotangents."""
     return row.nout > 1 and not any(
-        code == G and number for rule in rules if rule is not None for code, number in rule.parts()
+        code in (G, G_OR_NONE) and number
+        for rule in rules
+        if rule is not None
+        for code, number in rule.parts()
     )
 
 
