@@ -10,6 +10,7 @@ from tinyfin.backends.cpu.gemm cimport gemm_kind
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.pool_loops cimport *
+from tinyfin.backends.cpu.pool_shape cimport *
 from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, tf_task
 from tinyfin.core.abi cimport *
@@ -23,106 +24,100 @@ cdef enum:
     BAD_INDEX = 2
 
 
-cdef struct Pool:
-    Planes x                          # the larger side: input, or result of a gradient
-    Planes y                          # the windows' side
-    int64_t kernel[3]
-    int64_t stride[3]
-    int64_t pad[3]
-    int64_t dil[3]
-    int64_t divisor                   # of means; INT64_MIN: what a window counts
-    bint include_pad, adaptive
-    const tf_gemm_kind *kind          # accumulators of means and gradients
-    const tf_pool_sum *sum
-    const tf_view *indices
-    int64_t *places                   # flat places, of max pooling
-    int64_t *reach                    # of the taps of the last axis
-    int64_t planes
-    int failed
-    int64_t bad
-
-
-cdef inline void window(const Pool *q, int a, int64_t o, int64_t *first,
-                        int64_t *last) noexcept nogil:
-    """Elements [first, last), a dilation apart, that window o covers along axis a."""
-    cdef int64_t start
-    if q.adaptive:
-        first[0] = o * q.x.size[a] // q.y.size[a]
-        last[0] = ((o + 1) * q.x.size[a] + q.y.size[a] - 1) // q.y.size[a]
-        return
-    start = o * q.stride[a] - q.pad[a]
-    last[0] = min(start + q.dil[a] * (q.kernel[a] - 1) + 1, q.x.size[a])
-    if start < 0:
-        start += (-start + q.dil[a] - 1) // q.dil[a] * q.dil[a]
-    first[0] = start
-
-
-cdef void line_of(const Pool *q, tf_pool_line *p) noexcept nogil:
-    """All windows of an output line; an adaptive one is set for each window (one_window)."""
-    p.n, p.k, p.stride, p.pad, p.dil = q.y.size[2], q.kernel[2], q.stride[2], q.pad[2], q.dil[2]
-    p.step, p.reach = q.x.step[2], q.reach
-
-
-cdef void one_window(const Pool *q, int64_t o, tf_pool_line *p) noexcept nogil:
-    """Window o alone, as the first of a line."""
-    cdef int64_t first, last
-    window(q, 2, o, &first, &last)
-    p.n, p.k, p.stride, p.pad, p.dil, p.reach = 1, last - first, 1, -first, 1, NULL
-
-
-cdef void set_reach(const Pool *q, int64_t *reach) noexcept nogil:
-    """For each tap of the last axis, the windows that have it inside the line."""
-    cdef int64_t r, under, room, stride = q.stride[2]
-    for r in range(q.kernel[2]):
-        under = q.pad[2] - r * q.dil[2]
-        room = q.x.size[2] - 1 + under
-        reach[2 * r] = (under + stride - 1) // stride if under > 0 else 0
-        reach[2 * r + 1] = 0 if room < 0 else min(room // stride + 1, q.y.size[2])
-
-
 # ---- max
 
-cdef void max_rows(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1,
-                   char *keys,
-                   int32_t *places) noexcept nogil:
-    """The lines of one output line's windows, in order."""
+cdef struct Padded:
+    # the lines of the input that the windows of one output line reach
+    int64_t length                    # of each, with what lies beside it
+    const void **x
+    int32_t *firsts
+    char *keys
+
+
+cdef void max_rows(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1, char *keys,
+                   int32_t *places, char *y, int64_t *indices) noexcept nogil:
+    """One output line: the lines of its windows, one after the other."""
     cdef tf_pool_line p
-    cdef int64_t a, a1, b, b0, b1, o, first
+    cdef int64_t a, a1, b, b0, b1, o, first, n = q.y.size[2]
     cdef const char *row
+    line_of(q, &p)
+    window(q, 0, o0, &a, &a1)
+    window(q, 1, o1, &b0, &b1)
+    m.lowest(keys, n)
+    memset(places, 0, n * 4)
+    while a < a1:
+        b = b0
+        while b < b1:
+            row = x + (a * q.x.step[0] + b * q.x.step[1]) * m.itemsize
+            first = (a * q.x.size[1] + b) * q.x.size[2]
+            for o in range(n if q.adaptive else 1):
+                if q.adaptive:
+                    one_window(q, o, &p)
+                m.line(&p, row, <int32_t>first, keys + o * m.keysize, places + o)
+            b += q.dil[1]
+        a += q.dil[0]
+    m.end(keys, places, n, y, indices)
+
+
+cdef void max_padded(const Pool *q, const tf_pool_max *m, const char *x, int64_t o0, int64_t o1, Padded *d, char *y,
+                     int64_t *indices) noexcept nogil:
+    """One output line: the lines of its windows together."""
+    cdef tf_pool_line p
+    cdef int64_t a, a1, b, b0, b1, lines = 0
     line_of(q, &p)
     window(q, 0, o0, &a, &a1)
     window(q, 1, o1, &b0, &b1)
     while a < a1:
         b = b0
         while b < b1:
-            row = x + (a * q.x.step[0] + b * q.x.step[1]) * m.itemsize
-            first = (a * q.x.size[1] + b) * q.x.size[2]
-            if q.adaptive:
-                for o in range(q.y.size[2]):
-                    one_window(q, o, &p)
-                    m.line(&p, row, <int32_t>first, keys + o * m.keysize, places + o)
-            else:
-                m.line(&p, row, <int32_t>first, keys, places)
+            d.x[lines] = x + (a * q.x.step[0] + b * q.x.step[1]) * m.itemsize
+            d.firsts[lines] = <int32_t>((a * q.x.size[1] + b) * q.x.size[2])
+            lines += 1
             b += q.dil[1]
         a += q.dil[0]
+    m.windows(&p, d.x, d.firsts, lines, q.x.size[2], d.keys, d.length, y, indices)
+
+
+cdef int64_t padded_length(const Pool *q) noexcept nogil:
+    """Elements of a line of x with all that whole vectors of windows reach; 0 where that is much more than the line,
+    or lines are many or not dense."""
+    cdef int64_t whole = (q.y.size[2] + TF_WHOLE - 1) // TF_WHOLE * TF_WHOLE, line = q.pad[2] + q.x.size[2], reached
+    if q.adaptive or q.x.step[2] != 1 or max(q.stride[2], q.dil[2]) > 1 << 20 or q.kernel[0] > 64 or q.kernel[1] > 64:
+        return 0
+    reached = whole * q.stride[2] + min(q.kernel[2], <int64_t>1 << 20) * q.dil[2]
+    if reached > 4 * line + 256 or max(line, reached) * q.kernel[0] * q.kernel[1] > 1 << 16:
+        return 0
+    return max(line, reached)
 
 
 cdef void max_task(int64_t plane, void *ctx) noexcept nogil:
     cdef Pool *q = <Pool *>ctx
     cdef const tf_pool_max *m = &TABLE.max[q.x.v.dtype - TF_F16]
-    cdef int64_t n = q.y.size[2], o0, o1, at = plane * volume(q.y.size)
-    cdef size_t bytes = n * (m.keysize + 4)
-    cdef char *keys = <char *>scratch_push(bytes)
-    cdef int32_t *places = <int32_t *>(keys + n * m.keysize)
+    cdef int64_t n = q.y.size[2], o0, o1, at = plane * volume(q.y.size), lines = 0
+    cdef Padded d
+    cdef size_t bytes
+    cdef char *keys
+    cdef char *y
     cdef const char *x = plane_at(&q.x, plane)
+    d.length = padded_length(q)
+    if d.length:
+        lines = q.kernel[0] * q.kernel[1]
+    bytes = lines * (d.length * m.keysize + 12) if d.length else n * (m.keysize + 4)
+    keys = <char *>scratch_push(bytes)
     if keys == NULL:
         q.failed = NO_MEMORY
         return
+    if d.length:
+        d.x, d.keys = <const void **>keys, keys + 8 * lines
+        d.firsts = <int32_t *>(d.keys + lines * d.length * m.keysize)
+        m.lowest(d.keys, lines * d.length)
     for o0 in range(q.y.size[0]):
         for o1 in range(q.y.size[1]):
-            m.begin(keys, places, n)
-            max_rows(q, m, x, o0, o1, keys, places)
-            m.end(keys, places, n, q.y.v.data + at * m.itemsize, q.places + at)
+            y = q.y.v.data + at * m.itemsize
+            if d.length:
+                max_padded(q, m, x, o0, o1, &d, y, q.places + at)
+            else:
+                max_rows(q, m, x, o0, o1, keys, <int32_t *>(keys + n * m.keysize), y, q.places + at)
             at += n
     scratch_pop(bytes)
 

@@ -13,19 +13,21 @@ INLINE K NAME(key)(S bits) {
   return ((KU)b & (KU)HIGHEST) > (KU)INF << SHIFT ? HIGHEST : NAME(turn)(b);
 }
 
-static void NAME(begin)(void *keys, int32_t *places, int64_t n) {
+static void NAME(lowest)(void *keys, int64_t n) {
   K *k = keys;
-  for (int64_t i = 0; i < n; i++) k[i] = LOWEST, places[i] = 0;
+  for (int64_t i = 0; i < n; i++) k[i] = LOWEST;
+}
+
+INLINE void NAME(take)(K key, int64_t i, int32_t place, K *restrict keys, int32_t *restrict places) {
+  int take = (key > keys[i]) | (key == HIGHEST);
+  keys[i] = take ? key : keys[i];
+  places[i] = take ? place : places[i];
 }
 
 INLINE void NAME(tap)(const S *x, int64_t step, int32_t first, int32_t stride, int64_t n,
                        K *restrict keys, int32_t *restrict places) {
-  for (int64_t i = 0; i < n; i++) {
-    K key = NAME(key)(x[i * step]);
-    int take = (key > keys[i]) | (key == HIGHEST);
-    keys[i] = take ? key : keys[i];
-    places[i] = take ? first + (int32_t)i * stride : places[i];
-  }
+  for (int64_t i = 0; i < n; i++)
+    NAME(take)(NAME(key)(x[i * step]), i, first + (int32_t)i * stride, keys, places);
 }
 
 static void NAME(line)(const tf_pool_line *p, const void *x, int32_t first, void *keys,
@@ -44,18 +46,75 @@ static void NAME(line)(const tf_pool_line *p, const void *x, int32_t first, void
   }
 }
 
+INLINE S NAME(bits)(K key) {
+  const S minus = (S)((KU)INF | (KU)1 << (8 * sizeof(S) - 1));
+  S bits = key == LOWEST ? minus : (S)((KU)NAME(turn)(key) >> SHIFT);
+  return key == HIGHEST ? (S)QUIET : bits;
+}
+
 static void NAME(end)(const void *keys, const int32_t *places, int64_t n, void *y,
                       int64_t *indices) {
   const K *k = keys;
   S *out = y;
-  for (int64_t i = 0; i < n; i++) {
-    const S minus = (S)((KU)INF | (KU)1 << (8 * sizeof(S) - 1));
-    S bits = k[i] == LOWEST ? minus : (S)((KU)NAME(turn)(k[i]) >> SHIFT);
-    out[i] = k[i] == HIGHEST ? (S)QUIET : bits;
-  }
+  for (int64_t i = 0; i < n; i++) out[i] = NAME(bits)(k[i]);
   for (int64_t i = 0; i < n; i++) indices[i] = places[i];
 }
 
+typedef K NAME(vector) __attribute__((vector_size(TF_VBYTES)));
+#define V NAME(vector)
+#define LANES ((int)(TF_VBYTES / sizeof(K)))
+
+INLINE V NAME(load)(const K *x, int64_t stride) {
+  V v, w;
+  memcpy(&v, x, sizeof v);
+  if (stride == 1) return v;
+  if (stride == 2) {
+    memcpy(&w, x + LANES, sizeof w);
+    return EVEN(v, w);
+  }
+  for (int e = 0; e < LANES; e++) v[e] = x[e * stride];
+  return v;
+}
+
+/* Windows from i on, one in each lane. */
+INLINE void NAME(some)(const tf_pool_line *p, const K *keys, int64_t length, const int32_t *firsts, int64_t lines,
+                       int64_t i, int64_t stride, K *found, K *places) {
+  V best = (V){0} + LOWEST, at = {0}, apart;
+  for (int e = 0; e < LANES; e++) apart[e] = (K)((i + e) * stride - p->pad);
+  for (int64_t b = 0; b < lines; b++)
+    for (int64_t r = 0; r < p->k; r++) {
+      const V key = NAME(load)(keys + b * length + i * stride + r * p->dil, stride);
+      const V take = (key > best) | (key == HIGHEST);
+      best = (key & take) | (best & ~take);
+      at = ((apart + (K)(firsts[b] + r * p->dil)) & take) | (at & ~take);
+    }
+  memcpy(found, &best, sizeof best);
+  memcpy(places, &at, sizeof at);
+}
+
+static void NAME(windows)(const tf_pool_line *p, const void *const *x, const int32_t *firsts, int64_t lines,
+                          int64_t size, void *padded, int64_t length, void *y, int64_t *indices) {
+  K found[TF_WHOLE], places[TF_WHOLE];
+  S *out = y;
+  for (int64_t b = 0; b < lines; b++) {
+    const S *from = x[b];
+    K *to = (K *)padded + b * length + p->pad;
+    for (int64_t i = 0; i < size; i++) to[i] = NAME(key)(from[i]);
+  }
+  for (int64_t i = 0; i < p->n; i += TF_WHOLE) {
+    const int m = p->n - i < TF_WHOLE ? (int)(p->n - i) : TF_WHOLE;
+    for (int e = 0; e < TF_WHOLE; e += LANES) {
+      if (p->stride == 1) NAME(some)(p, padded, length, firsts, lines, i + e, 1, found + e, places + e);
+      else if (p->stride == 2) NAME(some)(p, padded, length, firsts, lines, i + e, 2, found + e, places + e);
+      else NAME(some)(p, padded, length, firsts, lines, i + e, p->stride, found + e, places + e);
+    }
+    for (int e = 0; e < m; e++) out[i + e] = NAME(bits)(found[e]);
+    for (int e = 0; e < m; e++) indices[i + e] = places[e];
+  }
+}
+
+#undef V
+#undef LANES
 #undef LOWEST
 #undef HIGHEST
 #undef SHIFT

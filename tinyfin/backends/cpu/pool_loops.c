@@ -1,13 +1,31 @@
 /* Lines of pooling windows for one instruction set; exports one table. */
+#include <string.h>
 #include "isa.h"
+#include "lanes.h"
 #include "pool_loops.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define NAME(x) TF_JOIN(x, TAG)
+/* Every second lane of two vectors, by the number of lanes of one. */
+#define EVEN16(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define EVEN8(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define EVEN4(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define EVEN2(a, b) __builtin_shufflevector(a, b, 0, 2)
+#if TF_VBYTES == 64
+#define EVEN_OF_4 EVEN16
+#define EVEN_OF_8 EVEN8
+#elif TF_VBYTES == 32
+#define EVEN_OF_4 EVEN8
+#define EVEN_OF_8 EVEN4
+#else
+#define EVEN_OF_4 EVEN4
+#define EVEN_OF_8 EVEN2
+#endif
 
 #define TAG f16
 #define S uint16_t
 #define K int32_t
+#define EVEN EVEN_OF_4
 #define KU uint32_t
 #define INF 0x7c00
 #define QUIET 0x7e00
@@ -15,6 +33,7 @@
 #undef TAG
 #undef S
 #undef K
+#undef EVEN
 #undef KU
 #undef INF
 #undef QUIET
@@ -22,6 +41,7 @@
 #define TAG bf16
 #define S uint16_t
 #define K int32_t
+#define EVEN EVEN_OF_4
 #define KU uint32_t
 #define INF 0x7f80
 #define QUIET 0x7fc0
@@ -29,6 +49,7 @@
 #undef TAG
 #undef S
 #undef K
+#undef EVEN
 #undef KU
 #undef INF
 #undef QUIET
@@ -36,6 +57,7 @@
 #define TAG f32
 #define S uint32_t
 #define K int32_t
+#define EVEN EVEN_OF_4
 #define KU uint32_t
 #define INF 0x7f800000
 #define QUIET 0x7fc00000
@@ -43,6 +65,7 @@
 #undef TAG
 #undef S
 #undef K
+#undef EVEN
 #undef KU
 #undef INF
 #undef QUIET
@@ -50,6 +73,7 @@
 #define TAG f64
 #define S uint64_t
 #define K int64_t
+#define EVEN EVEN_OF_8
 #define KU uint64_t
 #define INF 0x7ff0000000000000
 #define QUIET 0x7ff8000000000000
@@ -57,6 +81,7 @@
 #undef TAG
 #undef S
 #undef K
+#undef EVEN
 #undef KU
 #undef INF
 #undef QUIET
@@ -74,7 +99,7 @@
 #undef TAG
 #undef T
 
-#define MAX_OF(tag, item, key) {begin_##tag, line_##tag, end_##tag, item, key}
+#define MAX_OF(tag, item, key) {lowest_##tag, line_##tag, end_##tag, windows_##tag, item, key}
 #define SUM_OF(T) {begin_##T, add_##T, divide_##T, spread_##T}
 const tf_pool_table TF_NAME(tf_pool) = {
     {MAX_OF(f16, 2, 4), MAX_OF(bf16, 2, 4), MAX_OF(f32, 4, 4), MAX_OF(f64, 8, 8)},

@@ -13,11 +13,17 @@ typedef struct {
 
 /* max: integer keys of the same order as the numbers, NaN above all and -0 below +0; of equal
    elements the first counts, of NaNs the last. Places are flat: `first` for the line's element 0.
-   A window without elements (padding and dilation can make one) gives -inf and place 0. */
+   A window without elements (padding and dilation can make one) gives -inf and place 0.
+   Keys begin with the lowest one. `windows` does all of a line of windows, where lines of the input are dense: their keys
+   are put into `padded`, `length` for each, whose other elements are the lowest, and windows are taken up to a multiple
+   of TF_WHOLE, so that vectors are full. */
+#define TF_WHOLE 16
 typedef struct {
-  void (*begin)(void *keys, int32_t *places, int64_t n);
+  void (*lowest)(void *keys, int64_t n);
   void (*line)(const tf_pool_line *p, const void *x, int32_t first, void *keys, int32_t *places);
   void (*end)(const void *keys, const int32_t *places, int64_t n, void *y, int64_t *indices);
+  void (*windows)(const tf_pool_line *p, const void *const *x, const int32_t *firsts, int64_t lines, int64_t size,
+                  void *padded, int64_t length, void *y, int64_t *indices);
   int32_t itemsize, keysize;
 } tf_pool_max;
 

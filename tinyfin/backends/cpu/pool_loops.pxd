@@ -6,12 +6,16 @@ cdef extern from "pool_loops.h" nogil:
         int64_t n, k, stride, pad, dil, step
         const int64_t *reach
 
+    enum: TF_WHOLE
+
     ctypedef struct tf_pool_max:
-        void (*begin)(void *keys, int32_t *places, int64_t n) noexcept nogil
+        void (*lowest)(void *keys, int64_t n) noexcept nogil
         void (*line)(const tf_pool_line *p, const void *x, int32_t first, void *keys,
                      int32_t *places) noexcept nogil
         void (*end)(const void *keys, const int32_t *places, int64_t n, void *y,
                     int64_t *indices) noexcept nogil
+        void (*windows)(const tf_pool_line *p, const void *const *x, const int32_t *firsts, int64_t lines, int64_t size,
+                        void *padded, int64_t length, void *y, int64_t *indices) noexcept nogil
         int32_t itemsize, keysize
 
     ctypedef struct tf_pool_sum:
