@@ -1,7 +1,8 @@
 """Convolutions in one, two and three dimensions, and their two gradients, as implicit products.
 
 y: an element's chain runs over (channel, row, column) of the kernel; positions in the padding are
-+0 and take part. gx: over (channel of y, row, column), of those taps that reach an output. gw: over
++0 and take part. gx: over (channel of y, row, column), of those taps that reach an output; in normal
+mode others may take part with a zero, which changes nothing but the sign of what underflowed. gw: over
 (image, row, column) of y; padding takes part. The bias is added after the chain.
 """
 from libc.stdint cimport int64_t
@@ -230,11 +231,40 @@ cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, t
     return rc
 
 
-cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x,
-                  tf_call *call) noexcept nogil:
-    """Tables, panels and classes of gx; x is zero already where no tap reaches."""
+cdef bint padding_pays(const Shape *s) noexcept nogil:
+    """Without strides: whether most taps reach an output, so that one product with zeros beside g is the least work."""
+    cdef double all = 1, reached = 1, here
+    cdef int64_t r, first, last
+    cdef int d
+    if s.taps == 1:
+        return False
+    for d in range(3):
+        here = 0
+        if s.stride[d] != 1 or s.kernel[d] > 64:
+            return False
+        for r in range(s.kernel[d]):
+            first = max(<int64_t>0, r * s.dil[d] - s.pad[d])
+            last = min(s.size[d], s.out[d] + r * s.dil[d] - s.pad[d])
+            here += max(<int64_t>0, last - first)
+        all *= s.size[d] * s.kernel[d]
+        reached *= here
+    return reached >= 0.7 * all
+
+
+cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
+    """Whether zero times each accumulator is zero."""
+    cdef double sum = 0
+    cdef int64_t i
+    for i in range(n):
+        sum += 0 * ((<const double *>w)[i] if wide else (<const float *>w)[i])
+    return sum == 0
+
+
+cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call,
+                  bint padded) noexcept nogil:
+    """Tables, panels and classes of gx; x is zero already where no tap reaches. With zeros beside g, all is one class."""
     cdef const Shape *s = q.s
-    cdef Shape flat = s[0]            # of g, which is copied as it is
+    cdef Shape flat = s[0]            # of the copy of g
     cdef int64_t item = s.kind.itemsize, k = s.og * s.taps, bytes = 0, panels
     cdef int64_t step[3]
     cdef bint lines = by_lines(s, q.m, s.size[2] // s.stride[2])
@@ -244,20 +274,31 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x,
     cdef Room r
     cdef int d, rc
     for d in range(3):
-        flat.size[d], flat.kernel[d], flat.stride[d] = s.out[d], 1, 1
-        flat.pad[d], flat.dil[d] = 0, 1
+        flat.size[d], flat.stride[d] = s.out[d], 1
+        if padded:
+            flat.out[d], flat.pad[d] = s.size[d], (s.kernel[d] - 1) * s.dil[d] - s.pad[d]
+        else:
+            flat.kernel[d], flat.pad[d], flat.dil[d] = 1, 0, 1
         bytes += class_bytes(s, d) + 64
     phases_of(&flat, &f)
-    plan(&p, &flat, &f, g, readable(s, g) and not lines, step)
+    plan(&p, &flat, &f, g, readable(s, g) and not lines and not padded, step)
     panels = panel_bytes(q) * s.groups if lines else 0
     if enter(&r, bytes + k * 16 + (w.size + SLACK) * item + panels + p.bytes, call):
         return TF_ENOMEM
     for d in range(3):
         all.list[d] = <Class *>carve(&r.next, class_bytes(s, d))
-        all.count[d] = classes_of(s, d, all.list[d])
+        if padded:
+            all.count[d] = 1
+            all.list[d].start, all.list[d].count = 0, s.size[d]
+            all.list[d].tap, all.list[d].taps, all.list[d].at = 0, s.kernel[d], (s.kernel[d] - 1) * s.dil[d]
+        else:
+            all.count[d] = classes_of(s, d, all.list[d])
     q.off = <int64_t *>carve(&r.next, k * 8)
     q.w_off = <int64_t *>carve(&r.next, k * 8)
     q.w, q.w_dtype = turned(w, s, &r), TF_F64 if s.dtype == TF_F64 else TF_F32
+    if padded and not finite(q.w, w.size, q.w_dtype == TF_F64):
+        scratch_pop(r.bytes)
+        return backward(q, g, w, x, call, False)
     if lines:
         q.panels = carve(&r.next, panels)
     q.src_group = s.og * p.plane
@@ -285,7 +326,7 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     q.s, q.m, q.k = &s, s.cg, s.og * s.taps
     q.w_step, q.w_group = 1, s.og * s.cg * s.taps
     q.y_group, q.y_row = s.cg * s.area, s.area
-    return backward(&q, g, w, x, call)
+    return backward(&q, g, w, x, call, not call.mode & TF_DETERMINISTIC and padding_pays(&s))
 
 
 # Gradient of w. The chain runs over the positions of y; columns are (channel, tap).
