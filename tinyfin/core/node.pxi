@@ -1,7 +1,9 @@
 """Node: what is recorded of a call, and how views follow writes. Part of tensor.pyx."""
 
 cdef list PENDING = []
-cdef bint DRAINING = False
+cdef int NESTED = 0
+cdef enum:
+    MOST_NESTED = 60               # nodes that are freed by recursion
 
 
 @cython.final
@@ -11,20 +13,27 @@ cdef class Node:
     """One recorded call: operation, attributes, edges to what made its inputs, saved tensors."""
 
     def __dealloc__(self):
-        # Long chains are freed in a loop, not by recursion: edges and saved tensors go to a list.
-        global DRAINING
-        free(self.versions)
+        # Of long chains, what lies deep waits in a list, for whoever is no deeper than the first.
+        global NESTED
+        if self.versions != self.few_versions:
+            free(self.versions)
+        if self.outs != self.few_outs:
+            free(self.outs)
         free(self.at)
         if self.edges is None and self.saved is None:
             return
-        PENDING.append(self.edges)
-        PENDING.append(self.saved)
-        self.edges = self.saved = None
-        if not DRAINING:
-            DRAINING = True
+        if NESTED >= MOST_NESTED:
+            PENDING.append(self.edges)
+            PENDING.append(self.saved)
+            self.edges = self.saved = None
+            return
+        NESTED += 1
+        self.edges = None
+        self.saved = None
+        if NESTED == 1:
             while PENDING:
                 PENDING.pop()
-            DRAINING = False
+        NESTED -= 1
 
     @property
     def next_functions(self):
@@ -49,7 +58,36 @@ cdef class Node:
 
 cdef int source_number(Node node, Py_ssize_t i) noexcept:
     """Which result of edge i the node's input is."""
-    return (<const int32_t *><const char *>node.outs)[i]
+    return node.outs[i]
+
+
+cdef int room_for_sources(Node node, Py_ssize_t n) except -1:
+    """Room for what `outs` and `dtypes` say of n inputs."""
+    if n <= FEW_INPUTS:
+        node.outs, node.dtypes = node.few_outs, node.few_dtypes
+        return 0
+    node.outs = <int32_t *>malloc(n * (sizeof(int32_t) + 1))
+    if node.outs == NULL:
+        raise MemoryError(f"backward: no memory for a node of {n} inputs")
+    node.dtypes = <uint8_t *>(node.outs + n)
+    return 0
+
+
+cdef inline void put_item(tuple t, Py_ssize_t i, object value) noexcept:
+    """Item i of a tuple that nobody else has seen."""
+    cdef PyObject *before = PyTuple_GET_ITEM(<PyObject *>t, i)
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(t, i, value)
+    Py_XDECREF(before)
+
+
+cdef inline tuple nones(Py_ssize_t n):
+    cdef tuple t = PyTuple_New(n)
+    cdef Py_ssize_t i
+    for i in range(n):
+        Py_INCREF(None)
+        PyTuple_SET_ITEM(t, i, None)
+    return t
 
 
 cdef Node make_node(Op op, PyObject **args, int n):
@@ -58,33 +96,28 @@ cdef Node make_node(Op op, PyObject **args, int n):
     cdef Node node = Node.__new__(Node)
     cdef Tensor t
     cdef int i
-    cdef list edges = [None] * n
-    cdef int32_t outs[MAX_ARGS]
-    cdef uint8_t dtypes[MAX_ARGS]
+    cdef tuple edges = nones(n)
     SEQUENCE += 1
     node.seq, node.op, node.nout = SEQUENCE, op, op.nout
-    if n > MAX_ARGS:
-        return make_wide_node(node, args, n)
+    room_for_sources(node, n)
     for i in range(n):
-        outs[i] = 0
-        dtypes[i] = 255
+        node.outs[i] = 0
+        node.dtypes[i] = 255
         if args[i] == NULL or not isinstance(<object>args[i], Tensor):
             continue
         t = <Tensor>args[i]
-        dtypes[i] = t.v.dtype
+        node.dtypes[i] = t.v.dtype
         if flows(t):
             if t.base is not None:
                 sync_view(t)
             if t.node is not None:
-                edges[i], outs[i] = t.node, t.out_nr
+                put_item(edges, i, t.node)
+                node.outs[i] = t.out_nr
             else:
-                edges[i] = t
-    node.edges = tuple(edges)
-    node.outs, node.dtypes = (<char *>outs)[:n * sizeof(int32_t)], dtypes[:n]
-    if op.save_any:
-        for i in range(n):
-            if edges[i] is not None:
+                put_item(edges, i, t)
+            if op.save_any and n <= MAX_ARGS:
                 node.kept |= op.saves_for[min(i, op.nin - 1)]
+    node.edges = edges
     if node.kept:
         save_inputs(node, args, n)
     return node
@@ -93,37 +126,25 @@ cdef Node make_node(Op op, PyObject **args, int n):
 cdef int save_inputs(Node node, PyObject **args, int n) except -1:
     """What rules ask for of the inputs, with room for results, and the versions of its storages."""
     cdef Op op = node.op
-    cdef list saved = [None] * (n + op.nout)
+    cdef tuple saved = nones(n + op.nout)
     cdef int i
-    node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
+    cdef object arg
+    node.versions = node.few_versions
+    if n + op.nout > FEW_INPUTS:
+        node.versions = <int64_t *>malloc((n + op.nout) * sizeof(int64_t))
     if node.versions == NULL:
         raise MemoryError(f"{op.name}: no memory for versions")
     for i in range(n):
         if args[i] != NULL and node.kept >> min(i, op.nin - 1) & 1:
-            saved[i] = <object>args[i]
-            if isinstance(saved[i], Tensor):
-                if (<Tensor>saved[i]).inference:
+            arg = <object>args[i]
+            put_item(saved, i, arg)
+            if isinstance(arg, Tensor):
+                if (<Tensor>arg).inference:
                     raise RuntimeError(f"{op.name}: a tensor made in inference mode cannot be saved for backward; "
                                        "clone() it outside")
-                node.versions[i] = (<Tensor>saved[i]).storage.version
-    node.saved = tuple(saved)
+                node.versions[i] = (<Tensor>arg).storage.version
+    node.saved = saved
     return 0
-
-
-cdef Node make_wide_node(Node node, PyObject **args, int n):
-    """A node of many inputs (cat): edges and shapes only."""
-    cdef list edges = [], dtypes = []
-    cdef bytearray outs = bytearray(n * sizeof(int32_t))
-    cdef Tensor t
-    for i in range(n):
-        t = <Tensor>args[i]
-        if flows(t) and t.base is not None:
-            sync_view(t)
-        edges.append(None if not t.needs else (t if t.node is None else t.node))
-        (<int32_t *><char *>outs)[i] = t.out_nr if t.needs and t.node is not None else 0
-        dtypes.append(t.v.dtype)
-    node.edges, node.outs, node.dtypes = tuple(edges), bytes(outs), bytes(dtypes)
-    return node
 
 
 cdef int keep_shapes(Node node, PyObject **args, int n, Tensor out) except -1:
@@ -147,22 +168,19 @@ cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) exc
     """Attributes and saved results."""
     cdef Op op = node.op
     cdef int n, k
-    cdef list saved
     if op.has_attrs:
         node.at = <tf_attrs *>malloc(sizeof(tf_attrs))
         if node.at == NULL:
             raise MemoryError(f"{op.name}: no memory for attributes")
         memcpy(node.at, at, sizeof(tf_attrs))
     if node.kept >> (32 - op.nout):
-        saved = list(node.saved)
-        n = len(saved) - op.nout
+        n = len(node.saved) - op.nout
         for k in range(op.nout):
             if not node.kept << k >> 31:
                 continue
             t = first if k == 0 else <Tensor>rest[k - 1]
-            saved[n + k] = twin_of(t)
+            put_item(node.saved, n + k, twin_of(t))
             node.versions[n + k] = (<Tensor>t).storage.version
-        node.saved = tuple(saved)
     if op.nout > 1:
         node.out_meta = tuple([(shape_tuple(&(<Tensor>t).v), dtype_object((<Tensor>t).v.dtype))
                                for t in [first] + rest])
@@ -248,20 +266,21 @@ def python_node(str name, backward, tuple inputs, tuple outputs):
     cdef Node node = Node.__new__(Node)
     cdef Tensor t
     cdef Py_ssize_t i
-    cdef list edges = [None] * len(inputs)
-    cdef bytearray outs = bytearray(len(inputs) * sizeof(int32_t))
+    cdef tuple edges = nones(len(inputs))
+    room_for_sources(node, len(inputs))
     for i, x in enumerate(inputs):
+        node.outs[i] = 0
+        node.dtypes[i] = (<Tensor>x).v.dtype if isinstance(x, Tensor) else 255
         if not isinstance(x, Tensor) or not flows(<Tensor>x):
             continue
         t = x
         if t.base is not None:
             sync_view(t)
-        edges[i] = t if t.node is None else t.node
-        (<int32_t *><char *>outs)[i] = 0 if t.node is None else t.out_nr
+        put_item(edges, i, t if t.node is None else t.node)
+        node.outs[i] = 0 if t.node is None else t.out_nr
     SEQUENCE += 1
     node.seq, node.given_name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
-    node.edges, node.outs = tuple(edges), bytes(outs)
-    node.dtypes = bytes([(<Tensor>x).v.dtype if isinstance(x, Tensor) else 255 for x in inputs])
+    node.edges = edges
     node.shapes = tuple([shape_tuple(&(<Tensor>x).v) if isinstance(x, Tensor) else () for x in inputs])
     node.out_meta = tuple([(shape_tuple(&(<Tensor>x).v), dtype_object((<Tensor>x).v.dtype)) for x in outputs])
     if outputs:

@@ -24,12 +24,19 @@ cdef class Tensor:
     cdef bint needs, retains, inference
     cdef object __weakref__
 
+cdef enum:
+    FEW_INPUTS = 4                 # inputs and results that a node has room for itself
+
 cdef class Node:
     cdef readonly Op op
     cdef readonly uint64_t seq
     cdef tuple edges, shapes, saved, out_meta
-    cdef bytes outs, dtypes        # outs: int32, which result of its edge each input is
+    cdef int32_t *outs             # which result of its edge each input is
+    cdef uint8_t *dtypes           # of inputs; 255: no tensor
     cdef int64_t *versions
+    cdef int32_t few_outs[4]
+    cdef uint8_t few_dtypes[4]
+    cdef int64_t few_versions[4]
     cdef tf_attrs *at
     cdef readonly object trace
     cdef object given_name         # of a node without an operation

@@ -12,6 +12,7 @@ from cpython.buffer cimport (
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t)
 from libc.math cimport INFINITY
@@ -34,6 +35,10 @@ from tinyfin.core.device import device_object
 from tinyfin.core.handle import RemovableHandle
 from tinyfin.core.pair import Pair
 from tinyfin.core.size import Size
+
+cdef extern from "Python.h":
+    void Py_XDECREF(PyObject *o)
+    PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
 
 cdef extern from *:
     """
