@@ -16,6 +16,7 @@ TOGETHER = {
     "core/infer_index.pyx": "ops/test_values.py",
     "core/infer_window.pyx": "ops/test_hard.py",
     "core/generator.py": "test_random.py",
+    "backends/cpu/conv_weight.pyx": "backends/cpu/test_conv.py",
     "backends/cpu/kernels.py": "ops/test_null.py",
     "backends/null.py": "ops/test_null.py",
     "backends/vulkan/device.py": "backends/vulkan/test_backend.py",

@@ -32,3 +32,8 @@ cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int
 cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil
+
+
+cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:
+    """How many steps reach n."""
+    return (n + step - 1) // step

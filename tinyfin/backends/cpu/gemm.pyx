@@ -52,10 +52,6 @@ cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int
                 k, dst, 1)
 
 
-cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:
-    return (n + step - 1) // step
-
-
 cdef void panels(const Area *s, int side, int64_t first, int64_t stop, char *dst) noexcept nogil:
     """Packs rows of A (side 0) or columns of B (1) from first to stop, the area's own count."""
     if side:

@@ -150,6 +150,50 @@ static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *sr
   }
 }
 
+/* `t` times three neighbouring taps of the gradient of w, of nv vectors of channels of g */
+TF_INLINE void NAME(threes)(const int t, const int nv, const T *g, int64_t width, const T *x, const int64_t *off,
+                            const int64_t *runs, int64_t n, T *acc) {
+  V sum[8][3][2], row[2];
+  const T *p[8];
+  TF_EACH16(i, t) TF_EACH16(r, 3) TF_EACH16(v, nv) sum[i][r][v] = LOAD(acc + (3 * i + r) * width + v * L);
+  for (int64_t k = 0; k < n; k++) {
+    TF_EACH16(i, t) p[i] = x + off[3 * i] + runs[2 * k];
+    for (int64_t q = 0; q < runs[2 * k + 1]; q++, g += width) {
+      TF_EACH16(v, nv) row[v] = LOAD(g + v * L);
+      TF_EACH16(i, t) TF_EACH16(r, 3) {
+        const V e = SPLAT(p[i][q + r]);
+        TF_EACH16(v, nv) sum[i][r][v] = FMA(e, row[v], sum[i][r][v]);
+      }
+    }
+  }
+  TF_EACH16(i, t) TF_EACH16(r, 3) TF_EACH16(v, nv) STORE(acc + (3 * i + r) * width + v * L, sum[i][r][v]);
+}
+
+#if TF_VBYTES == 64
+#define MANY 4 /* with two vectors; twice as many with one */
+#else
+#define MANY 2
+#endif
+static void NAME(tap_rows)(const void *g_, int64_t cols, const void *x, const int64_t *off, int64_t threes,
+                           const int64_t *runs, int64_t n, void *acc_) {
+  const int64_t width = NR;
+  for (int64_t v = 0; v < cols; v += 2 * L) {
+    const T *g = (const T *)g_ + v;
+    T *acc = (T *)acc_ + v;
+    int64_t t = 0;
+    if (cols - v > L) {
+      for (; t + MANY <= threes; t += MANY) NAME(threes)(MANY, 2, g, width, x, off + 3 * t, runs, n, acc + 3 * t * width);
+      for (; t < threes; t++) NAME(threes)(1, 2, g, width, x, off + 3 * t, runs, n, acc + 3 * t * width);
+    } else {
+      for (; t + 2 * MANY <= threes; t += 2 * MANY)
+        NAME(threes)(2 * MANY, 1, g, width, x, off + 3 * t, runs, n, acc + 3 * t * width);
+      for (; t + 3 <= threes; t += 3) NAME(threes)(3, 1, g, width, x, off + 3 * t, runs, n, acc + 3 * t * width);
+      for (; t < threes; t++) NAME(threes)(1, 1, g, width, x, off + 3 * t, runs, n, acc + 3 * t * width);
+    }
+  }
+}
+#undef MANY
+
 /* some taps of the gradient of w, each lane a channel of its own */
 TF_INLINE void NAME(taps)(const int taps, const T *g, const T *x, const int64_t *off,
                           const int64_t *runs, int64_t n,

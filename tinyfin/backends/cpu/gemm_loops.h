@@ -94,6 +94,10 @@ typedef struct {
   void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps,
                       const int64_t *runs,
                       int64_t n, void *acc);
+  /* acc[j][0:cols] += x[p + off[j]] * g[q][0:cols] for 3 * threes rows j, each three with neighbouring offsets; rows of
+     acc and g are nr apart, and whole vectors of them are read and written */
+  void (*tap_rows)(const void *g, int64_t cols, const void *x, const int64_t *off, int64_t threes, const int64_t *runs,
+                   int64_t n, void *acc);
 } tf_gemm_kind;
 
 typedef struct {

@@ -64,6 +64,8 @@ cdef extern from "gemm_loops.h" nogil:
                       int64_t y_step) noexcept nogil
         void (*channelwise)(const void *g, const void *x, const int64_t *off, int64_t taps,
                             const int64_t *runs, int64_t n, void *acc) noexcept nogil
+        void (*tap_rows)(const void *g, int64_t cols, const void *x, const int64_t *off, int64_t threes,
+                         const int64_t *runs, int64_t n, void *acc) noexcept nogil
 
     ctypedef struct tf_gemm_table:
         tf_gemm_kind kind[4]
