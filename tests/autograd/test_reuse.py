@@ -339,3 +339,41 @@ def test_memory_is_flat_over_ten_thousand_steps():
         assert now[key] == first[key], key
     assert now["requests"] - first["requests"] == now["reused"] - first["reused"]
     assert grown < 1 << 20, f"{grown} bytes in 9,000 steps ({time.monotonic() - began:.1f} s)"
+
+
+WINDOWS = [
+    lambda y: sum((p * p * (i + 1)).sum() for i, p in enumerate(y.unbind(0))),
+    lambda y: sum((p * p * (i + 1)).sum() for i, p in enumerate(y.split(2, 2))),
+    lambda y: (
+        (y[:, 1:3] * y[:, 0:2]).sum() + (y[0, :, ::2] ** 2).sum() + y.diagonal(0, 1, 2).sum() * 2
+    ),
+    lambda y: (y * y).sum() + y[1].exp().sum() + y[1:, :, 3].sum(),
+    lambda y: (y.narrow(1, 0, 3) * y.narrow(1, 1, 3)).sum() + y.flip(2)[..., 4].sum(),
+]
+
+
+@pytest.mark.parametrize("f", WINDOWS)
+def test_windows(f):
+    """Gradients of windows are added to that of the whole: what embedding each in zeros gives."""
+    x = tf.randn(3, 4, 6).requires_grad_(True)
+    want = tf.autograd.grad(f(x * 1.5), x, create_graph=True)[0]  # embeds each
+    y = x * 1.5
+    loss = f(y)
+    for _ in range(2):
+        got = tf.autograd.grad(loss, x, retain_graph=True)[0]
+        assert got.tolist() == want.tolist()
+    y.retain_grad()
+    loss.backward()
+    assert (y.grad * 1.5).tolist() == want.tolist() == x.grad.tolist()
+
+
+def test_windows_leave_what_others_hold():
+    """A hook keeps the gradient of one use; windows of another use are not added to it."""
+    x = tf.randn(4, 3).requires_grad_(True)
+    y = x * 2
+    kept = []
+    z = y * 3
+    z.register_hook(kept.append)
+    (y[0].sum() + y[1].sum() + z.sum()).backward()
+    assert kept[0].tolist() == [[1.0] * 3] * 4
+    assert x.grad.tolist() == [[8.0] * 3] * 2 + [[6.0] * 3] * 2

@@ -57,6 +57,7 @@ class Op:
     inplace: bool
     varargs: bool
     linear: bool
+    window: bool
     row: Any
     formula: Any
     batch: Any

@@ -120,6 +120,7 @@ class Row:
         "overload",
         "nondiff",
         "copies",
+        "window",
         "vjp_all",
         "blind",
         "whole",
