@@ -70,3 +70,41 @@ def test_step_errors():
         F.sgd_step_(p, tf.zeros(4), None, 0.1)
     with pytest.raises(NotImplementedError, match="the parameter has dtype"):
         F.sgd_step_(p.long(), p.long(), None, 0.1)
+
+
+def test_recurrence_errors():
+    x, h, w = tf.zeros(4, 2, 12), tf.zeros(2, 3), tf.zeros(12, 3)
+
+    def steps(x=x, h=h, c=h, w=w, b=None, mode="LSTM"):
+        return F.recurrence_steps(x, h, c, w, b, mode)
+
+    for options, text in (
+        ({"c": None}, "c is None, expected a Tensor for an LSTM"),
+        ({"mode": "GRU"}, r"w is \(12, 3\) of .*float32, expected \(9, 3\)"),
+        ({"mode": "RNN_TANH", "w": tf.zeros(3, 3)}, "c is given, expected"),
+        ({"c": tf.zeros(1, 3)}, r"c is \(1, 3\)"),
+        ({"h": tf.zeros(3)}, r"h is \(3,\), expected \(batch, size\)"),
+        ({"h": h.double()}, r"h is \(2, 3\) of .*float64, expected \(2, 3\) of .*float32"),
+        ({"x": tf.zeros(0, 2, 12)}, "x is .* with at least one step"),
+        ({"x": tf.zeros(4, 12)}, r"x is \(4, 12\), expected \(steps, batch, 12\)"),
+        ({"x": tf.zeros(4, 2, 9)}, r"x is \(4, 2, 9\)"),
+        ({"b": tf.zeros(3)}, r"bias is \(3,\)"),
+    ):
+        with pytest.raises(RuntimeError, match="recurrence_steps: " + text):
+            steps(**options)
+    with pytest.raises(ValueError, match="mode"):
+        steps(mode="lstm")
+    with pytest.raises(NotImplementedError, match="w has dtype"):
+        steps(*(t.long() for t in (x, h, h, w)))
+    y, cells, gates = steps()
+    good = {"g": y, "g_cells": cells, "g_gates": gates, "y": y, "cells": cells, "gates": gates}
+    for name, wrong in (
+        *((name, tf.zeros(4, 2, 4)) for name in good),
+        *((name, good[name].double()) for name in good),
+        ("y", tf.zeros(0, 2, 3)),
+        ("y", h),
+    ):
+        given = good | {name: wrong}
+        first, last = list(given.values())[:3], list(given.values())[3:]
+        with pytest.raises(RuntimeError, match=f"recurrence_grad: {name} is"):
+            F.recurrence_grad(*first, h, h, w, *last, "LSTM")

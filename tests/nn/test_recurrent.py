@@ -7,6 +7,7 @@ from nn import against, examples
 
 import tinyfin as tf
 from tinyfin.nn.utils import rnn
+from tinyfin.ops.row import F
 
 normal = against.normal
 LAYERS = ["RNN", "LSTM", "GRU"]
@@ -124,6 +125,45 @@ def test_a_packed_batch_is_its_sequences_one_by_one():
     for i, (whole, y) in enumerate(zip(sequences, rnn.unpack_sequence(out))):
         alone, (end, _) = net(whole)
         assert (alone - y).abs().max().item() < 1e-6 and (end - h[:, i]).abs().max().item() < 1e-6
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_may_be_written_over(name):
+    """Small ones, which are copied, and large ones, which share memory until they are written."""
+    for batch in (1, 64):
+        net, grads = getattr(tf.nn, name)(2, 40), []
+        for write in (False, True):
+            x = tf.from_numpy(normal(5, batch, 2)).requires_grad_()
+            y, end = net(x)
+            if write:
+                (end[0] if name == "LSTM" else end).zero_()
+                y.mul_(2)
+            else:
+                y = y * 2
+            y.sum().backward()
+            grads.append(x.grad)
+        assert grads[0].equal(grads[1])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_recording_does_not_change_results(name):
+    net, x = getattr(tf.nn, name)(2, 40, bidirectional=True), tf.from_numpy(normal(5, 3, 2))
+    with tf.no_grad():
+        y, end = net(x)
+    z, last = net(x)
+    ends = (end, last) if name != "LSTM" else (F.cat(list(end), 0), F.cat(list(last), 0))
+    assert y.equal(z) and ends[0].equal(ends[1]) and z.requires_grad and not y.requires_grad
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_padded_batch_has_the_bits_of_a_packed_one(name):
+    """The row of all steps, and step by step."""
+    net, x = getattr(tf.nn, name)(2, 40), tf.from_numpy(normal(5, 3, 2))
+    y, _ = net(x)
+    for t in range(1, 6):
+        packed = rnn.pack_padded_sequence(x, [5, t, t] if t < 5 else [5, 5, 4])
+        z, _ = rnn.pad_packed_sequence(net(packed)[0])
+        assert z[:, 0].equal(y[:, 0])
 
 
 def test_a_batch_of_none():

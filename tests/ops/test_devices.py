@@ -25,6 +25,7 @@ SKIPPED = ("float64",)
 CHAINS = {
     *("matmul", "mm", "bmm", "mv", "dot", "inner", "addmm", "addmv", "baddbmm", "linear", "einsum"),
     *("tensordot", "scaled_dot_product_attention", "sdpa_forward", "sdpa_grad"),
+    *("recurrence", "recurrence_steps", "recurrence_grad"),
     *("convolution", "conv_grad_input", "conv_grad_weight"),
     *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
 }

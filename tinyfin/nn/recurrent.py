@@ -9,10 +9,11 @@ from tinyfin.core.tensor import Tensor
 from tinyfin.creation import empty, zeros
 from tinyfin.nn import functional, init
 from tinyfin.nn.functional.arguments import check_counts
-from tinyfin.nn.functional.recurrent import STEPS, direction
+from tinyfin.nn.functional.recurrent import direction
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
 from tinyfin.nn.utils.rnn import PackedSequence
+from tinyfin.ops.recurrent import MODES, step
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
@@ -57,8 +58,8 @@ class RNNBase(_Recurrent):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        if mode not in STEPS:
-            raise ValueError(f"{name}: mode is {mode!r}, expected one of {', '.join(STEPS)}")
+        if mode not in MODES:
+            raise ValueError(f"{name}: mode is {mode!r}, expected one of {', '.join(MODES)}")
         check_counts(name, input_size=input_size, proj_size=proj_size)
         check_counts(name, 1, hidden_size=hidden_size, num_layers=num_layers)
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
@@ -160,7 +161,7 @@ class RNNBase(_Recurrent):
                 start = tuple(s[layer * ways + way] for s in states)
                 weights = self.weights(layer, suffix)
                 out, end = direction(self.mode, x, sizes, start, weights, reverse=way == 1)
-                outputs.append(F.cat(out, 0))
+                outputs.append(out)
                 ends.append(end)
             x = outputs[0] if ways == 1 else F.cat(outputs, 1)
             if self.dropout and layer + 1 < self.num_layers:
@@ -313,7 +314,7 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(_Recurrent):
-    """What the cells share: one step of a recurrent layer. `mode` is a key of STEPS."""
+    """What the cells share: one step of a recurrent layer. `mode` is one of MODES."""
 
     mode: str
 
@@ -369,7 +370,7 @@ class RNNCellBase(_Recurrent):
         if input.ndim == 1:
             states = [s.unsqueeze(0) for s in states]
         mapped = F.linear(x, self.weight_ih, self.bias_ih)
-        found = STEPS[self.mode](mapped, tuple(states), self.weight_hh, self.bias_hh, None)
+        found = step(self.mode, mapped, tuple(states), self.weight_hh, self.bias_hh)
         if input.ndim == 1:
             found = tuple(s.squeeze(0) for s in found)
         return found if self.mode == "LSTM" else found[0]

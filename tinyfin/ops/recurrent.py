@@ -5,15 +5,11 @@ step by step and say the order of every sum; the gradient's takes the steps' res
 so its own gradients flow on through them.
 """
 
+from tinyfin.ops.norm import wide
 from tinyfin.ops.row import F, attr, composite
 
 MODES = ("RNN_TANH", "RNN_RELU", "LSTM", "GRU")
 MODE, REVERSE = attr("mode", "choice", choices=MODES), attr("reverse", "bool", False)
-
-
-def wide(x):
-    """x in the type that arithmetic is done in: float32 in place of half precision."""
-    return x.float() if x is not None and x.dtype.itemsize < 4 else x
 
 
 # ---- one step: (its input, what w makes of h, state) -> (state, what the gradient needs)
@@ -65,8 +61,9 @@ def step(mode, x, state, w, b=None, p=None):
 
 def walk(x, h, c, w, b, mode, reverse):
     """The states, and what the gradient needs, of all steps in the sequence's order; the state at the end."""
-    state = (h,) if c is None else (h, c)
-    parts, states, kept = x.unbind(0), [], []
+    state, w = (wide(h),) if c is None else (wide(h), wide(c)), wide(w)
+    b = None if b is None else wide(b)
+    parts, states, kept = wide(x).unbind(0), [], []
     for part in reversed(parts) if reverse else parts:
         state, more = CELLS[mode](part, F.linear(state[0], w, b), state)
         states.append(state)
@@ -81,9 +78,9 @@ def none_of(x):
 
 def recurrence_formula(x, h, c, w, b, mode, reverse):
     """h of each step, and c at the end."""
-    states, _, state = walk(*map(wide, (x, h, c, w, b)), mode, reverse)
+    states, _, state = walk(x, h, c, w, b, mode, reverse)
     y = F.stack([s[0] for s in states], 0).to(x.dtype)
-    return y, none_of(x) if c is None else state[1].to(x.dtype)
+    return y, none_of(x) if c is None else state[-1].to(x.dtype)
 
 
 def gates_of(mode, kept):
@@ -98,7 +95,7 @@ def gates_of(mode, kept):
 
 def recurrence_steps_formula(x, h, c, w, b, mode, reverse):
     """h and c of each step, and its gates."""
-    states, kept, _ = walk(*map(wide, (x, h, c, w, b)), mode, reverse)
+    states, kept, _ = walk(x, h, c, w, b, mode, reverse)
     y = F.stack([s[0] for s in states], 0)
     cells = none_of(y) if c is None else F.stack([s[1] for s in states], 0)
     return y.to(x.dtype), cells, gates_of(mode, kept) if kept[0] else none_of(y)
@@ -189,10 +186,10 @@ def slopes_of(mode, y, cells, gates, g_gates, h, c, reverse):
 
 
 def recurrence_grad_formula(g, g_cells, g_gates, h, c, w, y, cells, gates, mode, reverse):
-    """From the last step to the first: (g + W' of the step after it) + what that left of h."""
+    """From the last step to the first: (g + what w makes of the step after it) + what that left of h."""
     dtype = w.dtype
-    g, h, c, w, y = map(wide, (g, h, c, w, y))
-    g_cells = None if c is None else g_cells
+    h, w, y, g = wide(h), wide(w), wide(y), None if g is None else wide(g)
+    c, g_cells = (None, None) if c is None else (wide(c), g_cells)
     back = slopes_of(mode, y, cells, gates, g_gates, h, c, reverse)
     none = F.full_of(h.shape, -0.0, h)  # changes nothing where it is added
     product = left = dc = none

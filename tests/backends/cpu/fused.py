@@ -51,7 +51,8 @@ def check_formula(name, *args):
     want = want if isinstance(want, tuple) else (want,)
     assert len(got) == len(want)
     for i, (a, b) in enumerate(zip(got, want)):
-        what = f"{name}[{i}] of {args[0].dtype} {args[0].shape}"
+        first = next(t for t in args if t is not None)
+        what = f"{name}[{i}] of {first.dtype} {first.shape}"
         assert a.dtype is b.dtype and a.shape == b.shape, what
         np.testing.assert_array_equal(array(a), array(b), what)
     return got

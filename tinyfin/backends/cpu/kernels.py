@@ -1,6 +1,6 @@
 """Backend `cpu`: the table of its kernels, the only door of this folder."""
 
-from tinyfin.backends.base import Backend, kernels_in
+from tinyfin.backends.base import CPU_ALONE, MODULES, Backend, kernels_in
 from tinyfin.ops.row import hash_of_expressions
 
 
@@ -18,7 +18,7 @@ class CpuBackend(Backend):
                 "tinyfin: the compiled loops were generated from other rows than tinyfin/ops holds; "
                 "install again with 'pip install .'"
             )
-        return kernels_in("cpu")
+        return kernels_in("cpu", MODULES + CPU_ALONE)
 
     def empty_cache(self, index):
         """Gives the pool's memory back, and the temporaries that the calling thread keeps."""

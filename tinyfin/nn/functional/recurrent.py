@@ -6,66 +6,26 @@ States are tuples of (batch, size): (h,) or (h, c).
 
 from __future__ import annotations
 
+from tinyfin.autograd.modes import is_grad_enabled
 from tinyfin.core.tensor import Tensor
+from tinyfin.ops.recurrent import step
 from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     State = tuple[Tensor, ...]
     Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
-    Step = Callable[[Tensor, State, Tensor, Tensor | None, Tensor | None], State]
-
-
-def tanh_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | None) -> State:
-    """h' = tanh(x + W h)."""
-    return (F.tanh(x + F.linear(state[0], w, b)),)
-
-
-def relu_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | None) -> State:
-    """h' = relu(x + W h)."""
-    return (F.relu(x + F.linear(state[0], w, b)),)
-
-
-def lstm_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | None) -> State:
-    """c' = f c + i g, h' = o tanh(c') (Hochreiter and Schmidhuber, 1997), mapped by `p` where it is given."""
-    h, c = state
-    n = c.shape[1]
-    gates = x + F.linear(h, w, b)
-    i, f = gates.narrow(1, 0, n), gates.narrow(1, n, n)
-    g, o = gates.narrow(1, 2 * n, n), gates.narrow(1, 3 * n, n)
-    c = F.sigmoid_gated(f, c, F.sigmoid_tanh(i, g))
-    h = F.sigmoid_tanh(o, c)
-    return (h if p is None else F.linear(h, p, None), c)
-
-
-def gru_step(x: Tensor, state: State, w: Tensor, b: Tensor | None, p: Tensor | None) -> State:
-    """h' = n + z (h - n) with n = tanh(x_n + r (W h)_n) (Cho et al., 2014, as cuDNN has it)."""
-    h = state[0]
-    n = h.shape[1]
-    own = F.linear(h, w, b)
-    both = x.narrow(1, 0, 2 * n) + own.narrow(1, 0, 2 * n)
-    r, z = both.narrow(1, 0, n), both.narrow(1, n, n)
-    new = F.tanh(F.sigmoid_gated(r, own.narrow(1, 2 * n, n), x.narrow(1, 2 * n, n)))
-    return (F.sigmoid_gated(z, h - new, new),)
-
-
-STEPS: dict[str, Step] = {
-    "RNN_TANH": tanh_step,
-    "RNN_RELU": relu_step,
-    "LSTM": lstm_step,
-    "GRU": gru_step,
-}
 
 
 def direction(
     mode: str, x: Tensor, sizes: Sequence[int], state: State, weights: Weights, reverse: bool
-) -> tuple[list[Tensor], State]:
+) -> tuple[Tensor, State]:
     """One layer over a sequence, one way: (h of each step in the sequence's order, states at the end).
 
     Args:
-        mode: a key of STEPS.
+        mode: one of `tinyfin.ops.recurrent.MODES`.
         x: all steps one after the other: (sum of sizes, features).
         sizes: of the batch at each step.
         state: where it begins.
@@ -76,16 +36,47 @@ def direction(
     if mode != "GRU" and b_x is not None and b_h is not None:  # added once for all steps
         b_x, b_h = b_x + b_h, None
     mapped = F.linear(x, w_x, b_x)
-    if min(sizes) == max(sizes):
-        parts = mapped.reshape(len(sizes), sizes[0], mapped.shape[1]).unbind(0)
+    if min(sizes) == max(sizes) and project is None and len(sizes) > 1:
+        mapped = mapped.reshape(len(sizes), sizes[0], mapped.shape[1])
+        return whole(mode, mapped, state, w_h, b_h, reverse)
+    return by_steps(mode, mapped.split(list(sizes)), state, w_h, b_h, project, reverse)
+
+
+def whole(
+    mode: str, x: Tensor, state: State, w: Tensor, b: Tensor | None, reverse: bool
+) -> tuple[Tensor, State]:
+    """All steps of a batch that stays as large as it is, at once."""
+    h, c = state if mode == "LSTM" else (state[0], None)
+    given = [t for t in (x, h, c, w, b) if t is not None]
+    if is_grad_enabled() and any(t.requires_grad for t in given):
+        y, cells, _ = F.recurrence_steps(x, h, c, w, b, mode, reverse)
+        end = 0 if reverse else x.shape[0] - 1
+        state = (y[end],) if c is None else (y[end], cells[end])
+        y = F.contiguous_copy(y)  # which callers may write over: the gradient needs the other
     else:
-        parts = mapped.split(list(sizes))
-    step, start, out = STEPS[mode], state, []
+        y, c = F.recurrence(x, h, c, w, b, mode, reverse)
+        end = y[0 if reverse else x.shape[0] - 1]
+        state = (end, c) if mode == "LSTM" else (end,)
+    return y.reshape(x.shape[0] * x.shape[1], y.shape[2]), state
+
+
+def by_steps(
+    mode: str,
+    parts: Sequence[Tensor],
+    state: State,
+    w: Tensor,
+    b: Tensor | None,
+    project: Tensor | None,
+    reverse: bool,
+) -> tuple[Tensor, State]:
+    """Step by step: sequences end on the way, or begin where they are read backwards."""
+    start, out = state, []
     ended: list[State] = []
-    now = sizes[-1] if reverse else sizes[0]
+    now = parts[-1 if reverse else 0].shape[0]
     if now < start[0].shape[0]:
         state = tuple(s.narrow(0, 0, now) for s in start)
-    for part, n in zip(reversed(parts), reversed(sizes)) if reverse else zip(parts, sizes):
+    for part in reversed(parts) if reverse else parts:
+        n = part.shape[0]
         if n < now:  # these sequences are over
             ended.append(tuple(s.narrow(0, n, now - n) for s in state))
             state = tuple(s.narrow(0, 0, n) for s in state)
@@ -94,8 +85,8 @@ def direction(
                 F.cat([s, first.narrow(0, now, n - now)], 0) for s, first in zip(state, start)
             )
         now = n
-        state = step(part, state, w_h, b_h, project)
+        state = step(mode, part, state, w, b, project)
         out.append(state[0])
     if ended:
         state = tuple(F.cat(list(s), 0) for s in zip(state, *reversed(ended)))
-    return (out[::-1] if reverse else out), state
+    return F.cat(out[::-1] if reverse else out, 0), state
