@@ -7,7 +7,7 @@
  * operands: out a b bias
  * words: uint images; uint groups; uint rows; uint chans; int outs[3]; int size[3]; int kernel[3]; int stride[3];
  *   int pad[3]; int dil[3]; int b_image; int b_channel
- * constants: DTYPE MODE BIASED WIDE DEPTH PARTS STRIPS_M STRIPS_N HOLES OUT_FOUR
+ * constants: DTYPE MODE BIASED WIDE DEPTH=8 PARTS=1 STRIPS_M=1 STRIPS_N=1 HOLES OUT_FOUR
  * group: 256
  * numbers: float
  */

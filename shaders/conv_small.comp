@@ -6,7 +6,7 @@
  * operands: out a b bias
  * words: uint images; uint groups; uint rows; uint chans; int outs[3]; int size[3]; int kernel[3]; int stride[3];
  *   int pad[3]; int dil[3]; int b_image; int b_channel
- * constants: DTYPE MODE BIASED WIDE DEPTH PARTS
+ * constants: DTYPE MODE BIASED WIDE DEPTH=64 PARTS=1
  * group: 192
  * numbers: float
  */

@@ -109,7 +109,7 @@ float tf_fmod(float a_given, float b_given) {
 }
 float tf_mod(float a, float b) {
   precise float m = tf_fmod(a, b);
-  if ((UB(m) & 0x7fffffffu) != 0u && (UB(b) >> 31) != (UB(m) >> 31)) m = tf_add(m, b);
+  if (!tf_equal(m, FB(0u)) && (UB(b) >> 31) != (UB(m) >> 31)) m = tf_add(m, b); /* a sum may flush m: so does this */
   return m;
 }
 float tf_floordiv(float a_given, float b_given) {

@@ -9,7 +9,7 @@
  * operands: out a b bias
  * words: uint m; uint n; uint k; int a_row; int a_k; int b_k; int b_col; int out_row; int out_col;
  *   int bias_row; int bias_col; uint batch; uint shape[3]; int step[8]
- * constants: COMPUTE STRIPS_M STRIPS_N A_LAYOUT B_LAYOUT OUT_FOUR DEPTH SHORT
+ * constants: COMPUTE STRIPS_M=1 STRIPS_N=1 A_LAYOUT B_LAYOUT OUT_FOUR DEPTH=16 SHORT
  * group: 256
  * numbers: float
  */

@@ -3,7 +3,7 @@
  * operands: out a b bias
  * words: uint m; uint n; uint k; int a_row; int a_k; int b_k; int b_col; int out_row; int out_col;
  *   int bias_row; int bias_col; uint batch; uint shape[3]; int step[8]
- * constants: COMPUTE ROWS COLS A_LAYOUT B_LAYOUT OUT_EIGHT
+ * constants: COMPUTE ROWS=64 COLS=64 A_LAYOUT B_LAYOUT OUT_EIGHT
  * group: 256
  * numbers: float
  * needs: cooperative_matrix bfloat16

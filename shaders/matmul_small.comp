@@ -5,7 +5,7 @@
  * operands: out a b bias
  * words: uint m; uint n; uint k; int a_row; int a_k; int b_k; int b_col; int out_row; int out_col;
  *   int bias_row; int bias_col; uint batch; uint shape[3]; int step[8]
- * constants: COMPUTE ROWS COLS DEPTH A_DENSE B_DENSE
+ * constants: COMPUTE ROWS=16 COLS=16 DEPTH=16 A_DENSE B_DENSE
  * group: 256
  * numbers: float integer long
  */

@@ -5,7 +5,7 @@
  *
  * operands: out x
  * words: uint deep; uint wide; int x_wide; int out_deep; uint count; uint shape[3]; int out_step[4]; int x_step[4]
- * constants: UNIT TILE
+ * constants: UNIT=4 TILE=32
  * group: 256
  */
 #define LINE (TILE + 1u) /* keeps the places of a column in banks of their own */

