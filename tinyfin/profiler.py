@@ -1,6 +1,6 @@
 """Where the time of a program goes: calls of kernels on the CPU, dispatches on devices, memory; as a table or a trace.
 
-PyTorch's names. Calls of kernels are noted as they happen; devices with timestamps (Vulkan) tell when each dispatch
+PyTorch's names. Calls of kernels are noted as they happen; devices with timestamps tell when each dispatch
 began and ended. What Python itself takes is the rest.
 """
 

@@ -17,7 +17,8 @@ from tinyfin.core.device import SLOTS
 COUNTS = {
     "UseProgram": 1, "ProgramUniform1uiv": 4, "ProgramUniform2uiv": 4, "BindBufferBase": 3, "DispatchCompute": 3,
     "MemoryBarrier": 1, "BindBuffer": 2, "BufferSubData": 4, "GetBufferSubData": 4, "CopyBufferSubData": 5,
-    "FenceSync": 2, "ClientWaitSync": 3, "DeleteSync": 1, "Flush": 0, "GetError": 0, "GetGraphicsResetStatus": 0,
+    "FenceSync": 2, "ClientWaitSync": 3, "DeleteSync": 1, "Flush": 0, "GenQueries": 2, "DeleteQueries": 2,
+    "QueryCounter": 2, "GetQueryObjectui64v": 3, "GetError": 0, "GetGraphicsResetStatus": 0,
 }  # fmt: skip
 SIGNALLED, EXPIRED, FAILED = 0x911A, 0x911B, 0x911D
 KEEP = []
@@ -269,6 +270,26 @@ def test_jobs_run_on_the_thread_of_the_context(played):
         driver.stream.synchronize()
 
 
+def test_times_of_dispatches(played):
+    """One timestamp when it begins, two around each dispatch; none before and after."""
+    driver, device = played()
+    x = tf.ones(4).to(device)
+    x.exp()
+    first = driver.stream.call(driver.stream.begin_times)
+    x.exp()
+    x.exp()
+    assert len(driver.stream.call(driver.stream.end_times)) == 5
+    x.exp()
+    driver.stream.synchronize()
+    assert first == 1
+    names = driver.names("DispatchCompute", "QueryCounter", "GetQueryObjectui64v", "DeleteQueries")
+    dispatch, stamp = names[0], names[1]
+    around = [stamp, dispatch, stamp]
+    assert names == [
+        dispatch, stamp, *around, *around, *["GetQueryObjectui64v"] * 5, "DeleteQueries", dispatch,
+    ]  # fmt: skip
+
+
 def test_in_a_fork(played):
     driver, _ = played()
     driver.stream.synchronize()
@@ -280,7 +301,7 @@ def test_in_a_fork(played):
 
 def test_wrong_functions():
     stream = Stream("x", 1.0)
-    with pytest.raises(ValueError, match="2 functions, expected 16"):
+    with pytest.raises(ValueError, match="2 functions, expected 20"):
         stream.connect([1, 2])
     with pytest.raises(RuntimeError, match="x has no function glUseProgram"):
-        stream.connect([0] * 16)
+        stream.connect([0] * 20)

@@ -28,6 +28,8 @@ class Device:
     stream: Any
     pool: Pool
     faults: Faults
+    began: int = 0
+    """When times began to be taken, in nanoseconds of perf_counter_ns()."""
 
     def use(self, soft: bool) -> None:
         """Takes modules with or without emulated fused multiply-add."""
@@ -45,6 +47,19 @@ class Device:
     def untime(self) -> tuple[int, list[tuple[int, int]]]:
         """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
         raise NotImplementedError
+
+    def spans(self, ticks: Sequence[int], tick: float = 1.0) -> list[tuple[int, int]]:
+        """Begin and end of each dispatch on the host's clock.
+
+        The two clocks are brought together by one wait when it began: to some ten microseconds.
+
+        Args:
+            ticks: of the device: when it began, then begin and end of each dispatch.
+            tick: nanoseconds.
+        """
+        origin, *rest = ticks
+        times = [self.began + round((t - origin) * tick) for t in rest]
+        return list(zip(times[::2], times[1::2]))
 
     def write(self, block: Block, offset: int, data: memoryview) -> None:
         """Bytes of the host into a block; the host's may change when it returns."""

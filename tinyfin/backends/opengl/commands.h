@@ -7,6 +7,7 @@
 #ifndef TF_COMMANDS_H
 #define TF_COMMANDS_H
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include "hazards.h"
 
@@ -31,6 +32,10 @@ typedef struct {
   uint32_t (TF_GL *ClientWaitSync)(void *, uint32_t, uint64_t);
   void (TF_GL *DeleteSync)(void *);
   void (TF_GL *Flush)(void);
+  void (TF_GL *GenQueries)(int32_t, uint32_t *);
+  void (TF_GL *DeleteQueries)(int32_t, const uint32_t *);
+  void (TF_GL *QueryCounter)(uint32_t, uint32_t);
+  void (TF_GL *GetQueryObjectui64v)(uint32_t, uint32_t, uint64_t *);
   uint32_t (TF_GL *GetError)(void);
   uint32_t (TF_GL *GetGraphicsResetStatus)(void); /* 0 where the context has none */
 } tf_gl_functions;
@@ -39,9 +44,10 @@ enum { TF_ADDRESS_SHIFT = 40, TF_FENCES = 8, TF_FENCE_AFTER = 64 };
 enum { TF_PART = 4 << 20, TF_SIDE = 2 * TF_PART }; /* bytes of a transfer's parts, and of each side of the ring for writes */
 enum { STORAGE_BUFFER = 0x90D2, COPY_READ = 0x8F36, COPY_WRITE = 0x8F37 };
 enum { STORAGE_BARRIER = 0x2000, UPDATE_BARRIER = 0x200 };
+enum { TIMESTAMP = 0x8E28, QUERY_RESULT = 0x8866, TF_QUERIES = 1024 };
 enum { COMMANDS_COMPLETE = 0x9117, FLUSH_COMMANDS = 1, TIMEOUT_EXPIRED = 0x911B, WAIT_FAILED = 0x911D };
 /* What ends a stream besides OpenGL's own errors, which start at 0x500. */
-enum { TF_LATE = 1, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED };
+enum { TF_LATE = 1, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED, TF_NO_MEMORY };
 
 /* Buffers that the host sees while the device uses them. Bytes go through these: a driver that is given or asked
    for a few bytes of a large buffer moves all of it, 64 MiB in five milliseconds. */
@@ -63,6 +69,10 @@ typedef struct {
   int current, work; /* work: dispatches since the last fence */
   int unflushed;
   uint64_t timeout; /* nanoseconds */
+  int64_t launches; /* dispatches so far */
+  int timed;        /* whether each dispatch has its times taken, in */
+  uint32_t *queries; /* so many timestamps, of which some are taken */
+  int32_t made, stamped;
 } tf_gl_context;
 
 /* Nothing of what the context has bound is known any more. */
@@ -108,6 +118,43 @@ static int32_t context_finish(tf_gl_context *g) {
   return rc ? rc : context_error(g);
 }
 
+/* The time at which all work before is done. */
+static int32_t context_stamp(tf_gl_context *g) {
+  if (!g->timed) return 0;
+  if (g->stamped == g->made) {
+    uint32_t *more = (uint32_t *)realloc(g->queries, (g->made + TF_QUERIES) * sizeof(*more));
+    if (!more) return TF_NO_MEMORY;
+    g->queries = more;
+    g->fn.GenQueries(TF_QUERIES, more + g->made);
+    g->made += TF_QUERIES;
+  }
+  g->fn.QueryCounter(g->queries[g->stamped++], TIMESTAMP);
+  return 0;
+}
+
+/* Timestamps on; the first one is of now. */
+static int32_t context_time(tf_gl_context *g) {
+  int32_t rc = context_finish(g);
+  g->timed = 1;
+  g->stamped = 0;
+  if (!rc) rc = context_stamp(g);
+  return rc ? rc : context_finish(g);
+}
+
+/* Timestamp i, in nanoseconds of the device. All work is done. */
+static uint64_t context_tick(tf_gl_context *g, int32_t i) {
+  uint64_t found = 0;
+  g->fn.GetQueryObjectui64v(g->queries[i], QUERY_RESULT, &found);
+  return found;
+}
+
+static void context_untime(tf_gl_context *g) {
+  if (g->made) g->fn.DeleteQueries(g->made, g->queries);
+  free(g->queries);
+  g->queries = 0;
+  g->timed = g->made = g->stamped = 0;
+}
+
 static void context_bind(tf_gl_context *g, int k, uint32_t buffer) {
   if (g->bound[k] == buffer) return;
   g->fn.BindBufferBase(STORAGE_BUFFER, (uint32_t)k, buffer);
@@ -133,7 +180,11 @@ static int32_t context_launch(tf_gl_context *g, uint64_t handle, const tf_launch
   if (g->program != program) g->fn.UseProgram(g->program = program);
   if (l->operands && at_place >= 0) g->fn.ProgramUniform2uiv(program, at_place, l->operands, at);
   if (l->words && word_place >= 0) g->fn.ProgramUniform1uiv(program, word_place, l->words, l->word);
+  int32_t rc = context_stamp(g);
   g->fn.DispatchCompute(l->groups[0], l->groups[1], l->groups[2]);
+  if (!rc) rc = context_stamp(g);
+  if (rc) return rc;
+  g->launches++;
   g->unflushed = 1;
   return ++g->work >= TF_FENCE_AFTER ? context_fence(g) : 0;
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
+
 from tinyfin.backends.gpu import backend
 from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
 from tinyfin.backends.gpu.slabs import Pool
@@ -53,6 +55,16 @@ class Device(backend.Device):
         largest = physical.largest // ROUND * ROUND
         self.pool = Pool(opened.slab, opened.free, f"opengl: {self.name}", largest)
         self.faults = Record(opened.slab(FAULT_BYTES), self.stream)
+
+    def time(self) -> bool:
+        """Begins to take the time of each dispatch."""
+        self.first = self.stream.call(self.stream.begin_times)
+        self.began = perf_counter_ns()
+        return True
+
+    def untime(self) -> tuple[int, list[tuple[int, int]]]:
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
+        return self.first, self.spans(self.stream.call(self.stream.end_times))
 
     def use(self, soft: bool) -> None:
         """Takes modules with or without emulated fused multiply-add."""

@@ -1,5 +1,5 @@
 """Streams for cimport."""
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from tinyfin.backends.gpu.launch cimport tf_launch
 from tinyfin.backends.gpu.programs cimport Programs
@@ -7,7 +7,7 @@ from tinyfin.backends.gpu.programs cimport Programs
 cdef extern from "stream.h":
     enum: TF_GL_RING, TF_ADDRESS_SHIFT, TF_PART, TF_SIDE
     enum: TF_LAUNCH, TF_WRITE, TF_READ, TF_FINISH, TF_CALL, TF_STOP
-    enum: TF_LATE, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED
+    enum: TF_LATE, TF_WAIT_FAILED, TF_RESET, TF_CLOSED, TF_FORKED, TF_NO_MEMORY
     ctypedef struct tf_gl_functions:
         pass
     ctypedef struct tf_gl_staging:
@@ -19,6 +19,8 @@ cdef extern from "stream.h":
         tf_gl_staging staging
         uint32_t fault
         uint64_t timeout
+        int64_t launches
+        int32_t stamped
     ctypedef struct tf_command:
         int kind
         uint64_t handle, address, bytes
@@ -31,6 +33,10 @@ cdef extern from "stream.h":
         int spares
         void **spare
     void context_forget(tf_gl_context *g)
+    int32_t context_finish(tf_gl_context *g)
+    int32_t context_time(tf_gl_context *g)
+    uint64_t context_tick(tf_gl_context *g, int32_t i)
+    void context_untime(tf_gl_context *g)
     void stream_init(tf_gl_stream *s)
     void stream_orphaned(tf_gl_stream *s)
     void *stream_memory(tf_gl_stream *s, uint64_t nbytes) nogil

@@ -14,13 +14,14 @@ cdef enum:
 
 FUNCTIONS = ("UseProgram", "ProgramUniform1uiv", "ProgramUniform2uiv", "BindBufferBase", "DispatchCompute",
              "MemoryBarrier", "BindBuffer", "BufferSubData", "GetBufferSubData", "CopyBufferSubData", "FenceSync",
-             "ClientWaitSync", "DeleteSync", "Flush", "GetError", "GetGraphicsResetStatus")
+             "ClientWaitSync", "DeleteSync", "Flush", "GenQueries", "DeleteQueries", "QueryCounter",
+             "GetQueryObjectui64v", "GetError", "GetGraphicsResetStatus")
 """Functions of a context that its thread calls, in the order in which `connect` takes their addresses; the
 last may be 0."""
 
 RESULTS = {TF_LATE: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEOUT)",
            TF_WAIT_FAILED: "the driver gave up waiting", TF_RESET: "the driver has reset the device",
-           TF_CLOSED: "the process is ending",
+           TF_CLOSED: "the process is ending", TF_NO_MEMORY: "the host is out of memory",
            TF_FORKED: "the process is a fork, whose parent has the device; start processes with 'spawn' "
                       "(DataLoader: multiprocessing_context='spawn')",
            0x505: "the device is out of memory", 0x507: "the driver has lost the context"}
@@ -108,7 +109,7 @@ cdef class Stream(Programs):
     cdef int check(self, int32_t rc) except -1:
         if rc:
             text = RESULTS.get(rc, f"the driver answered 0x{rc:x}").format(seconds=self.s.context.timeout / 1e9)
-            raise self.failure(text, rc == 0x505, rc == TF_FORKED)
+            raise self.failure(text, rc == 0x505 or rc == TF_NO_MEMORY, rc == TF_FORKED)
         return 0
 
     cdef int wait(self, uint64_t number, uint64_t limit) except -1:
@@ -173,6 +174,20 @@ cdef class Stream(Programs):
         self.place().kind = TF_FINISH
         stream_put(self.s)
         self.wait(self.s.put, self.s.context.timeout)
+
+    def begin_times(self):
+        """On the context's thread: each dispatch has its times taken from now on; gives the number of the first."""
+        self.check(context_time(&self.s.context))
+        return self.s.context.launches
+
+    def end_times(self):
+        """On the context's thread: nanoseconds of the device, when they began, and begin and end of each dispatch."""
+        cdef tf_gl_context *g = &self.s.context
+        try:
+            self.check(context_finish(g))
+            return [context_tick(g, i) for i in range(g.stamped)]
+        finally:
+            context_untime(g)
 
     def write(self, uint64_t address, const unsigned char[::1] data not None):
         """Bytes to the device, behind all that was asked before; they may change afterwards."""

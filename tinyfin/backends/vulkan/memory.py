@@ -60,14 +60,10 @@ class Device(backend.Device):
         return True
 
     def untime(self) -> tuple[int, list[tuple[int, int]]]:
-        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns()).
-
-        The clocks of device and host are brought together by one wait when it began: to some ten microseconds.
-        """
-        origin, *ticks = self.stream.untime()
+        """Ends it: (number of the first dispatch, begin and end of each in nanoseconds of perf_counter_ns())."""
+        ticks = self.stream.untime()
         self.opened.destroy_query_pool(self.queries)
-        times = [self.began + round((t - origin) * self.opened.tick) for t in ticks]
-        return self.first, list(zip(times[::2], times[1::2]))
+        return self.first, self.spans(ticks, self.opened.tick)
 
     def use(self, soft: bool) -> None:
         """Takes modules with or without emulated fused multiply-add."""
