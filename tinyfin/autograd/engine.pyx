@@ -459,9 +459,6 @@ cdef int walk(list heap, dict pending, dict wanted, dict late, set good, bint re
                     wanted[(node, i)] = slots[i]
             if node not in good:
                 continue
-        if added_to_whole(node, slots, pending, good, keep):
-            node.saved = None if not retain else node.saved
-            continue
         results = guarded(node, slots, keep, wanted, good)
         if node.hooks is not None:
             results = hooked(node, results, tuple(slots))

@@ -115,23 +115,3 @@ cdef object spent(Rule rule, Node node, list grads, list saved, int nargs):
     if got is not None:
         compare(rule.over, got, want)
     return got
-
-
-cdef bint added_to_whole(Node node, list slots, dict pending, set good, bint keep) except -1:
-    """The gradient of a window, added to that of the whole where the walk has one already and nobody else holds it;
-    False: it has to be embedded in zeros of the whole's size."""
-    cdef Op op = node.op
-    cdef Tensor g = slots[0], whole
-    cdef list held
-    if op is None or not op.window or keep or g is None or g.extra is not None or node.hooks is not None:
-        return False
-    if mode_word()[0] & (GRAD | SLOW) or not isinstance(node.edges[0], Node):
-        return False
-    if good is not None and node.edges[0] not in good:
-        return False
-    held = pending.get(node.edges[0])
-    whole = None if held is None else held[source_number(node, 0)]
-    if whole is None or whole.v.dtype != g.v.dtype or whole.v.backend != g.v.backend or not spare(whole, 2):
-        return False
-    OPS["add_"](op.run_with((whole,), op.decode(node.at)), g)
-    return True

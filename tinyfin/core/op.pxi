@@ -46,7 +46,7 @@ cdef class Op:
         self.arg_names, self.public_names, self.optional = row.arg_names, row.public_names, row.optional
         self.nin, self.nout, self.index = len(row.arg_names), row.nout, row.index
         self.view, self.variadic = row.view, row.variadic
-        self.copies, self.window = bool(row.copies), bool(row.window)
+        self.copies = bool(row.copies)
         self.scalars = bool(row.scalars)
         self.elementwise = row.expr is not None
         self.result_class = {"same": 0, "float": 1, "bool": 2, None: 0}[row.result]

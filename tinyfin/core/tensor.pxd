@@ -64,7 +64,6 @@ cdef class Op:
     cdef readonly int nin, nout, result_class, index
     cdef int short_form            # how many arguments mean the row's other signature; -1 for none
     cdef bint copies               # a copy, which may share bytes until one side is written
-    cdef readonly bint window      # a view whose elements are different ones of its base
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
     cdef readonly tuple arg_names, public_names, optional, attrs, params, vjp, partials, mutates

@@ -57,7 +57,6 @@ class Op:
     inplace: bool
     varargs: bool
     linear: bool
-    window: bool
     row: Any
     formula: Any
     batch: Any

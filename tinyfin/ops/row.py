@@ -120,7 +120,6 @@ class Row:
         "overload",
         "nondiff",
         "copies",
-        "window",
         "vjp_all",
         "blind",
         "whole",

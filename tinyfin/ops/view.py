@@ -77,21 +77,18 @@ view(
     symbol="[]",
     function=False,
     method=False,
-    window=True,
     vjp=lambda g, x_shape, spec: F.embed_slice(g, x_shape, spec),
 )
 view(
     "narrow",
     "Part of one axis.",
     attrs=(attr("dim", "dim"), attr("start", "int"), attr("length", "int")),
-    window=True,
     vjp=lambda g, x_shape, dim, start, length: F.embed_narrow(g, x_shape, dim, start, length),
 )
 view(
     "diagonal",
     "The diagonal of two axes, as the last axis.",
     attrs=(attr("offset", "int", 0), attr("dim1", "dim", 0), attr("dim2", "dim", 1)),
-    window=True,
     vjp=lambda g, x_shape, offset, dim1, dim2: F.embed_diagonal(g, x_shape, offset, dim1, dim2),
 )
 view(
