@@ -570,3 +570,23 @@ def test_finalizers_that_write_while_a_list_is_made():
     values = c.tolist()
     gc.collect()
     assert set(values) == {1.0} and x[0].item() == 9.0
+
+
+def test_a_tensor_that_comes_back_moves_once():
+    """`data = ...` over the bytes that a tensor has already, or had before."""
+    a = tf.ones(100_000)
+    c = a.clone()
+    c.data = c.data
+    c.add_(1)
+    assert c.sum().item() == 200_000 and a.sum().item() == 100_000
+    c, z = a.clone(), tf.zeros(100_000)
+    d = c.detach()
+    d.data = z
+    d.data = c
+    a.add_(1)
+    assert d.sum().item() == c.sum().item() == 100_000
+    v = c[10:20]
+    w = v.detach()
+    w.data = v
+    c.add_(2)
+    assert w.tolist() == [3.0] * 10

@@ -235,7 +235,12 @@ cdef int launch_freely(Op op, const tf_view **ins, int n, tf_view **outs, const 
     """Runs the kernel without the GIL; what it borrows stays until it has ended."""
     global FLYING
     cdef int rc
-    cdef list reading = readers_of(ins, n) if backend == TF_CPU else None
+    cdef list reading = None
+    try:
+        if backend == TF_CPU:
+            reading = readers_of(ins, n)
+    except MemoryError:
+        return TF_ENOMEM
     FLYING += 1
     with nogil:
         rc = op.kernel[backend](ins, n, outs, at, call)

@@ -21,8 +21,8 @@ cdef int FORKS = 0                # kernels of other threads do not go on in a c
 
 def forget_kernels():
     """After a fork: no other thread's kernel runs here."""
-    global FLYING, FORKS
-    FLYING = 0
+    global FLYING, FORKS, NESTED
+    FLYING = NESTED = 0
     FORKS += 1
 
 
@@ -82,9 +82,11 @@ cdef int enlist(Tensor t) except -1:
 cdef int move_windows(Lending all, Storage s, char *data) except -1:
     """The tensors of a borrower follow its bytes."""
     cdef Tensor t
+    cdef set moved = set()           # one that came back to the storage stands there twice
     for window in <list>all.borrowers[<size_t><void *>s]:
         t = window()
-        if t is not None and t.storage is s:
+        if t is not None and t.storage is s and id(t) not in moved:
+            moved.add(id(t))
             t.v.data = data + (t.v.data - s.data)
     return 0
 

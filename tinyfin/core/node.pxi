@@ -30,7 +30,7 @@ cdef class Node:
         NESTED += 1
         self.edges = None
         self.saved = None
-        if NESTED == 1:
+        if NESTED <= 1:
             while PENDING:
                 PENDING.pop()
         NESTED -= 1
@@ -81,7 +81,14 @@ cdef inline void put_item(tuple t, Py_ssize_t i, object value) noexcept:
     Py_XDECREF(before)
 
 
+cdef inline void followed(tuple t) noexcept:
+    """The collector follows the tuple; while it held nothing but None, a collection may have given it up."""
+    if not PyObject_GC_IsTracked(t):
+        PyObject_GC_Track(t)
+
+
 cdef inline tuple nones(Py_ssize_t n):
+    """A tuple to be filled by put_item, and followed() then."""
     cdef tuple t = PyTuple_New(n)
     cdef Py_ssize_t i
     for i in range(n):
@@ -117,6 +124,7 @@ cdef Node make_node(Op op, PyObject **args, int n):
                 put_item(edges, i, t)
             if op.save_any and n <= MAX_ARGS:
                 node.kept |= op.saves_for[min(i, op.nin - 1)]
+    followed(edges)
     node.edges = edges
     if node.kept:
         save_inputs(node, args, n)
@@ -143,6 +151,7 @@ cdef int save_inputs(Node node, PyObject **args, int n) except -1:
                     raise RuntimeError(f"{op.name}: a tensor made in inference mode cannot be saved for backward; "
                                        "clone() it outside")
                 node.versions[i] = (<Tensor>arg).storage.version
+    followed(saved)
     node.saved = saved
     return 0
 
@@ -181,6 +190,7 @@ cdef int finish_node(Node node, const tf_attrs *at, Tensor first, list rest) exc
             t = first if k == 0 else <Tensor>rest[k - 1]
             put_item(node.saved, n + k, twin_of(t))
             node.versions[n + k] = (<Tensor>t).storage.version
+        followed(node.saved)
     if op.nout > 1:
         node.out_meta = tuple([(shape_tuple(&(<Tensor>t).v), dtype_object((<Tensor>t).v.dtype))
                                for t in [first] + rest])
@@ -280,6 +290,7 @@ def python_node(str name, backward, tuple inputs, tuple outputs):
         node.outs[i] = 0 if t.node is None else t.out_nr
     SEQUENCE += 1
     node.seq, node.given_name, node.backward, node.nout = SEQUENCE, name, backward, max(len(outputs), 1)
+    followed(edges)
     node.edges = edges
     node.shapes = tuple([shape_tuple(&(<Tensor>x).v) if isinstance(x, Tensor) else () for x in inputs])
     node.out_meta = tuple([(shape_tuple(&(<Tensor>x).v), dtype_object((<Tensor>x).v.dtype)) for x in outputs])

@@ -39,6 +39,8 @@ from tinyfin.core.size import Size
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject *o)
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
+    bint PyObject_GC_IsTracked(object o)
+    void PyObject_GC_Track(object o)
 
 cdef extern from *:
     """

@@ -121,6 +121,10 @@ cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
     return to
 
 
+cdef enum:
+    LARGEST = 1 << 22                 # elements of a padded image of g
+
+
 # Gradient of x. Positions of x that the same taps reach form a class: in each dimension an
 # arithmetic progression. A class is a product without holes, whatever stride and padding are.
 
@@ -233,8 +237,9 @@ cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, t
 
 
 cdef bint padding_pays(const Shape *s) noexcept nogil:
-    """Without strides: whether most taps reach an output, so that one product with zeros beside g is the least work."""
-    cdef double all = 1, reached = 1, here
+    """Without strides: whether most taps reach an output, so that one product with zeros beside g is the least work,
+    and images of g are not so large that a copy of one is much."""
+    cdef double all = 1, reached = 1, here, image = s.o
     cdef int64_t r, first, last
     cdef int d
     if s.taps == 1:
@@ -249,7 +254,8 @@ cdef bint padding_pays(const Shape *s) noexcept nogil:
             here += max(<int64_t>0, last - first)
         all *= s.size[d] * s.kernel[d]
         reached *= here
-    return reached >= 0.7 * all
+        image *= s.size[d] + (s.kernel[d] - 1) * s.dil[d]
+    return reached >= 0.7 * all and image <= LARGEST
 
 
 cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
@@ -285,7 +291,7 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_cal
     plan(&p, &flat, &f, g, readable(s, g) and not lines and not padded, step)
     panels = panel_bytes(q) * s.groups if lines else 0
     if enter(&r, bytes + k * 16 + (w.size + SLACK) * item + panels + p.bytes, call):
-        return TF_ENOMEM
+        return backward(q, g, w, x, call, False) if padded else TF_ENOMEM
     for d in range(3):
         all.list[d] = <Class *>carve(&r.next, class_bytes(s, d))
         if padded:
