@@ -43,7 +43,7 @@ def copied(t):
     """A copy that surely shares the bytes of t."""
     before = live()
     c = t.clone()
-    assert live() == before, "the copy took memory of its own"
+    assert live() <= before, "the copy took memory of its own"  # a collection may free others
     return c
 
 
