@@ -133,11 +133,15 @@ def gradients(name, sample, bit):
     return [None if g is None else samples.bits(g) for g in found]
 
 
-@pytest.mark.parametrize("name", [n for n in samples.subjects() if n in table.TABLE])
-def test_the_same_bits_as_without(name):
+def has_gradients(name):
     row = table.TABLE[name]
-    if row.nondiff or row.mutates or "float32" not in samples.dtypes_of(name):
-        pytest.skip("has no gradients")
+    return not (row.nondiff or row.mutates) and "float32" in samples.dtypes_of(name)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in samples.subjects() if n in table.TABLE and has_gradients(n)]
+)
+def test_the_same_bits_as_without(name):
     for sample in samples.samples_of(name):
         if sample.grad and samples.applies(sample, "float32"):
             assert gradients(name, sample, 0) == gradients(name, sample, CAPTURE), sample
@@ -155,7 +159,7 @@ def test_hooks_keep_what_they_were_given():
     y.register_hook(lambda g: seen.append(g.detach()))
     (z * tf.full((N,), 3.0)).sum().backward()
     assert bits(seen[0]) == bits(tf.full((N,), 3.0))
-    assert bits(seen[1]) == bits(tf.full((N,), 3.0) * z * (1 - z)) or seen[1].ne(0).all()
+    assert (seen[1] - 3.0 * z * (1 - z)).abs().max().item() < 1e-6
     assert bits(x.grad) == bits(seen[1] * 2)
 
 

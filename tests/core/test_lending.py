@@ -491,19 +491,25 @@ def test_a_kernel_that_reads_what_it_borrows_delays_the_write():
         assert sums == [want]
 
 
+def writing(x):
+    """A thread that has begun to write x, without the GIL for most of the time."""
+    begun = threading.Event()
+
+    def write():
+        begun.set()
+        x.sin_()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    begun.wait()
+    return writer
+
+
 def test_copies_of_what_is_being_written_are_made_at_once():
     """Their elements are those of some moment, but do not change later."""
     for _ in range(5):
         x = tf.ones(1 << 22)
-        begun = threading.Event()
-
-        def write(x=x, begun=begun):
-            begun.set()
-            x.sin_()
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        begun.wait()
+        writer = writing(x)
         c = x.clone()
         first = bits(c)
         writer.join()
@@ -515,15 +521,7 @@ def test_memory_that_a_kernel_writes_is_not_given_to_others():
     n = 1 << 22
     for _ in range(5):
         x, other = tf.full((n,), 0.5), tf.zeros(n)
-        begun = threading.Event()
-
-        def write(x=x, begun=begun):
-            begun.set()
-            x.sin_()
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        begun.wait()
+        writer = writing(x)
         time.sleep(0.002)
         x.data = other
         y = tf.full((n,), 5.0)

@@ -4,6 +4,7 @@ import copy
 import gc
 import operator
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -534,3 +535,22 @@ def test_run_with_checks_what_it_is_given():
         with pytest.raises(TypeError, match="expected a Tensor"):
             op.run_with(args, attrs)
     assert tf.where.run_with((x > 0, x, 0.0), ()).tolist() == [1.0] * 3
+
+
+def test_cycles_are_found_whenever_a_collection_runs():
+    """One may run while a node is filled, when its tuples hold nothing but None yet."""
+    x = tf.ones(4).requires_grad_(True)
+    b = x * 1
+    v = b[0:2]
+    b.mul_(2)
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        y = v.exp()
+    finally:
+        gc.set_threshold(*before)
+    y.sum().backward(create_graph=True)
+    left = weakref.ref(x)
+    del x, b, v, y
+    gc.collect()
+    assert left() is None

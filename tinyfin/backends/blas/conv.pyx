@@ -75,11 +75,9 @@ cdef bint dense_planes(const tf_view *v) noexcept nogil:
     """Whether the places of a channel lie one after the other, and channels no nearer than that."""
     cdef int64_t size = 1
     cdef int d
-    for d in range(v.ndim - 1, 1, -1):
-        if v.shape[d] != 1 and v.strides[d] != size:
-            return False
+    for d in range(2, v.ndim):
         size *= v.shape[d]
-    return (v.strides[1] >= size or v.shape[1] == 1) and countable(v.strides[1], 0, 0)
+    return places_dense(v) and (v.strides[1] >= size or v.shape[1] == 1) and countable(v.strides[1], 0, 0)
 
 
 cdef void cut(Block *b, const Shape *s, bint plain, int64_t images) noexcept nogil:

@@ -168,23 +168,32 @@ TF_INLINE V NAME(square)(const T *a, const T *const *cols, int64_t q, V acc) {
   return acc;
 }
 
-TF_INLINE void NAME(columns)(const int groups, const T *a, const T *const *cols, int64_t k,
-                             V *acc) {
-  enum { LINE = 64 / sizeof(T) }; /* a cache line is used up before the next is taken */
-  int64_t q = 0;
-  for (; q + LINE <= k; q += LINE) {
-    TF_EACH16(g, groups) {
-      const T *const *c = cols + g * L;
-      TF_EACH16(i, LINE / L) acc[g] = NAME(square)(a, c, q + i * L, acc[g]);
-    }
-  }
-  for (; q < k; q++) {
+/* Elements q to end of each column, one after the other. */
+TF_INLINE void NAME(steps)(const int groups, const T *a, const T *const *cols, int64_t q, int64_t end, V *acc) {
+  for (; q < end; q++) {
     for (int g = 0; g < groups; g++) {
       V t = {0};
       TF_EACH16(i, L) t[i] = cols[g * L + i][q];
       acc[g] = FMA(SPLAT(a[q]), t, acc[g]);
     }
   }
+}
+
+TF_INLINE void NAME(columns)(const int groups, const T *a, const T *const *cols, int64_t k,
+                             V *acc) {
+  /* a cache line is used up before the next is taken: what lies before the first one's start goes ahead, since
+     columns a power of two apart share so few places in L1 that half a line is gone when its rest is wanted */
+  enum { LINE = 64 / sizeof(T) };
+  const int64_t ahead = (int64_t)(-((uintptr_t)cols[0] / sizeof(T)) & (LINE - 1));
+  int64_t q = ahead < k ? ahead : k;
+  NAME(steps)(groups, a, cols, 0, q, acc);
+  for (; q + LINE <= k; q += LINE) {
+    TF_EACH16(g, groups) {
+      const T *const *c = cols + g * L;
+      TF_EACH16(i, LINE / L) acc[g] = NAME(square)(a, c, q + i * L, acc[g]);
+    }
+  }
+  NAME(steps)(groups, a, cols, q, k, acc);
 }
 
 static void NAME(row_t)(const tf_product *p) {

@@ -20,6 +20,17 @@ cdef inline void dense_steps(const int64_t *size, int64_t *to) noexcept nogil:
     to[0], to[1], to[2] = size[1] * size[2], size[2], 1
 
 
+cdef inline bint places_dense(const tf_view *v) noexcept nogil:
+    """Whether the places of a channel, which are on all axes but two, lie one after the other."""
+    cdef int64_t size = 1
+    cdef int d
+    for d in range(v.ndim - 1, 1, -1):
+        if v.shape[d] != 1 and v.strides[d] != size:
+            return False
+        size *= v.shape[d]
+    return True
+
+
 cdef struct Planes:
     # the last nd axes of a tensor, as three
     const tf_view *v

@@ -6,7 +6,7 @@ run over all places of all images, are cut into parts that are computed at once 
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from tinyfin.backends.cpu.spatial cimport three, volume
+from tinyfin.backends.cpu.spatial cimport places_dense, three, volume
 from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.backends.gpu.reduce cimport join_parts
@@ -126,16 +126,6 @@ cdef bint wide(const Product *q) noexcept nogil:
     return q.kernel[0] + q.kernel[1] + q.kernel[2] > 31
 
 
-cdef bint planes_dense(const tf_view *v) noexcept nogil:
-    cdef int64_t step = 1
-    cdef int d
-    for d in range(v.ndim - 1, 1, -1):
-        if v.shape[d] != 1 and v.strides[d] != step:
-            return False
-        step *= v.shape[d]
-    return True
-
-
 cdef int64_t tiles(const Product *q, int64_t rows, int64_t cols) noexcept nogil:
     return q.groups * q.classes * ((q.rows + rows - 1) // rows) * ((q.columns + cols - 1) // cols)
 
@@ -182,7 +172,7 @@ cdef int run(Product *q, tf_call *call) noexcept:
     if not countable(q):
         return TF_EUNSUPPORTED
     rc = dense(&q.a, keep, call)
-    if rc == TF_OK and not planes_dense(&q.b):
+    if rc == TF_OK and not places_dense(&q.b):
         rc = dense(&q.b, keep, call)
     call.detail[0] = q.out.dtype
     if rc != TF_OK:

@@ -213,8 +213,10 @@ cdef int64_t parts_of(const Product *q, int *kind) noexcept nogil:
         return 1
     if ONLY_PARTS:
         return ONLY_PARTS if q.k % ONLY_PARTS == 0 and q.k else 1
-    if features(q.out) & IS_SOFTWARE or ONLY >= 0:
+    if features(q.out) & IS_SOFTWARE or ONLY >= 0 or q.k < 2 * LEAST_PART:
         return 1
+    if tiles(q, tiles_of(q)[kind[0]].rows, tiles_of(q)[kind[0]].cols) > 4 * WAVE:
+        return 1                     # whole tiles occupy the device
     least = cost_of(q, kind[0], 1) / 1.2
     for p in range(2, min(MOST_PARTS, q.k // LEAST_PART) + 1):
         if q.k % p:
