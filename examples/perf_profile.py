@@ -122,7 +122,11 @@ def main():
         parser.error("--size and --rounds are at least 1")
     backends = args.backend.split(",")
     for name in backends:
-        if name == "null" or not tinyfin.backend_set(name):  # warns why
+        try:
+            usable = name != "null" and tinyfin.backend_set(name)  # warns why not
+        except RuntimeError as error:
+            parser.error(str(error))
+        if not usable:
             parser.error(f"backend {name!r} is not available; here are {', '.join(here)}")
     with profile() if args.profile else contextlib.nullcontext() as noted:
         rates, units = measure(backends, args.size, args.rounds)

@@ -149,5 +149,5 @@ def __dir__():
 
 if _config.DETERMINISTIC:
     use_deterministic_algorithms(True)
-if _config.BACKEND:
+if _config.BACKEND and _base.usable(_config.BACKEND):
     backend_set(_config.BACKEND)

@@ -90,6 +90,10 @@ def test_no_script(profiled, tmp_path):
     command = [sys.executable, "-m", "tinyfin", "profile", "absent.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2 and "there is no file absent.py" in done.stderr
+    for name in ("absent", "absent.part"):
+        command[4:] = ["-m", name]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 2 and f"there is no module {name}\n" in done.stderr
     done = profiled(SCRIPT, "--sort", "time")
     assert done.returncode == 2 and "invalid choice: 'time'" in done.stderr
     done = profiled(SCRIPT, "--trace", "no/such/folder/t.json")

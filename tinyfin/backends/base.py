@@ -16,6 +16,11 @@ REGISTRY: dict[str, Backend] = {}
 """name -> Backend, in the order in which they are listed."""
 WATCHERS: list[Callable[[Backend, int], None]] = []
 """Functions that are told of each device that is opened from now on: its backend, its number."""
+REFUSED = (
+    "refused in deterministic mode: the bits of its results may depend on the library, the processor and the "
+    "number of threads; use backend_set('cpu'), or leave that mode with use_deterministic_algorithms(False) "
+    "or without TINYFIN_DETERMINISTIC"
+)
 STATE: dict[str, Any] = {"name": "cpu", "warned": set(), "found": False}
 DETERMINISTIC = 4
 """The mode word's bit."""
@@ -209,15 +214,14 @@ def backend_set(name: str) -> bool:
     """
     if not isinstance(name, str):
         raise TypeError(f"backend_set: name is {name!r}, expected a string such as 'cpu'")
-    reason = unavailable(name)
-    if reason is not None:
-        warn(reason)
-        return False
     base, colon, number = name.partition(":")
+    backend = REGISTRY.get(base)
+    if backend is not None and tensor.mode() & DETERMINISTIC:
+        check_deterministic(name, backend)
+    if not usable(name):
+        return False
     backend = REGISTRY[base]
     device = Device(backend.device + colon + number)
-    if tensor.mode() & DETERMINISTIC:
-        check_deterministic(name, backend)
     backend.open()
     former = REGISTRY[STATE["name"].partition(":")[0]]
     former.deactivate()
@@ -231,17 +235,21 @@ def backend_set(name: str) -> bool:
     return True
 
 
+def usable(name: str) -> bool:
+    """Whether a backend is to be had now; warns where it is not."""
+    reason = unavailable(name)
+    if reason is not None:
+        warn(reason)
+    return reason is None
+
+
 def check_deterministic(name: str | None = None, backend: Backend | None = None) -> None:
     """An error where deterministic mode and a backend, the default one if None, cannot be together."""
     if backend is None:
         name = STATE["name"]
         backend = REGISTRY[STATE["name"].partition(":")[0]]
     if not backend.deterministic:
-        raise RuntimeError(
-            f"backend {name} is refused in deterministic mode: the bits of its results may depend on the "
-            "library, the processor and the number of threads; use backend_set('cpu'), or leave that "
-            "mode with use_deterministic_algorithms(False)"
-        )
+        raise RuntimeError(f"backend {name} is {REFUSED}")
 
 
 def unavailable(name: str) -> str | None:
@@ -262,7 +270,9 @@ def unavailable(name: str) -> str | None:
 
 
 def missing(backend: Backend, device: Device) -> str | None:
-    """Why a backend's device cannot be used; backends with one device need not know of numbers."""
+    """Why a backend's device cannot be used now; backends with one device need not know of numbers."""
+    if not backend.deterministic and tensor.mode() & DETERMINISTIC:
+        return REFUSED
     return backend.missing(device.index) if device.index else backend.missing()
 
 
@@ -282,7 +292,7 @@ def backend_name() -> str:
 def backend_list() -> dict[str, str | None]:
     """name -> None where the backend can be used, else why not and what would help."""
     find_plugins()
-    return {name: backend.missing() for name, backend in REGISTRY.items()}
+    return {name: missing(backend, Device(backend.device)) for name, backend in REGISTRY.items()}
 
 
 def backend_support() -> dict[str, dict[str, str]]:

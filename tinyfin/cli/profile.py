@@ -48,8 +48,9 @@ def run(args: Namespace) -> int:
     from tinyfin.cli.files import unwritable
     from tinyfin.profiler import profile
 
-    if not args.module and not Path(args.script).is_file():
-        print(f"tinyfin profile: there is no file {args.script}", file=sys.stderr)
+    if not found(args.script, args.module):
+        what = "module" if args.module else "file"
+        print(f"tinyfin profile: there is no {what} {args.script}", file=sys.stderr)
         return 2
     why = unwritable(args.trace) if args.trace else None
     if why is not None:
@@ -88,3 +89,19 @@ def run(args: Namespace) -> int:
         p.export_chrome_trace(args.trace)
         print(f"trace written to {args.trace}: open it in https://ui.perfetto.dev", file=sys.stderr)
     return code
+
+
+def found(script: str, module: bool) -> bool:
+    """Whether there is such a file, or a module that the current folder or the path has."""
+    from importlib.util import find_spec
+
+    if not module:
+        return os.path.isfile(script)
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        return find_spec(script) is not None
+    except ModuleNotFoundError:  # of a package that there is not
+        return False
+    finally:
+        sys.path.pop(0)

@@ -174,15 +174,19 @@ def test_another_threads_mode_refuses_the_calls(blas):
     assert said[0].startswith("matmul: refused in deterministic mode") and said[1] == 4.0
 
 
-def test_both_switches_are_an_error():
-    code = """
-try:
-    import tinyfin
-except RuntimeError as error:
-    print(error)
-"""
-    out, _ = run(code, TINYFIN_BACKEND="blas", TINYFIN_DETERMINISTIC="1")
-    assert "backend blas is refused in deterministic mode" in out[0]
+def test_both_switches_leave_the_cpu():
+    code = "import tinyfin; from tinyfin.cli import main; main.main(['info'])"
+    both = {"TINYFIN_BACKEND": "blas", "TINYFIN_DETERMINISTIC": "1"}
+    out, err = run(code, **both)
+    assert any(line.split() == ["backend", "cpu"] for line in out)
+    assert any("blas" in line and "refused in deterministic mode" in line for line in out)
+    assert "backend blas is not available: refused in deterministic mode" in "".join(err)
+
+
+def test_commands_say_that_it_is_refused(capsys):
+    with tf.deterministic():
+        assert main.main(["demo", "--backend", "blas"]) == 2
+    assert "refused in deterministic mode" in capsys.readouterr().err
 
 
 def test_info_says_which(capsys, built):
