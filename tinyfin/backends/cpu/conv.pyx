@@ -15,6 +15,7 @@ from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport scratch_pop
+from tinyfin.backends.cpu.winograd cimport winograd, winograd_pays
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -95,6 +96,9 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return TF_OK
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &y.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], w.shape[0])
+    if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_pays(&s, False) \
+            and winograd(&s, False, x, w, bias, y) == TF_OK:
+        return TF_OK
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.og, s.cg * s.taps
     q.w_step, q.w_group = q.k, s.og * q.k
@@ -324,11 +328,15 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     cdef Job q
     if not takes(g, w):
         return TF_EUNSUPPORTED
-    memset(x.data, 0, x.size * tf_itemsize[x.dtype])
     if x.size == 0 or g.size == 0:
+        memset(x.data, 0, x.size * tf_itemsize[x.dtype])
         return TF_OK
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], g.shape[1])
+    if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_pays(&s, True) \
+            and winograd(&s, True, g, w, NULL, x) == TF_OK:
+        return TF_OK
+    memset(x.data, 0, x.size * tf_itemsize[x.dtype])
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.cg, s.og * s.taps
     q.w_step, q.w_group = 1, s.og * s.cg * s.taps

@@ -12,6 +12,7 @@ from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.winograd cimport winograd_weight, winograd_weight_pays
 from tinyfin.core.abi cimport *
 
 
@@ -261,11 +262,15 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     cdef WeightGrad q
     if not takes(g, x):
         return TF_EUNSUPPORTED
+    if w.size and g.size:
+        describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
+        channels(&s, x.shape[0], x.shape[1], g.shape[1])
+        if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_weight_pays(&s) \
+                and winograd_weight(&s, g, x, w) == TF_OK:
+            return TF_OK
     memset(w.data, 0, w.size * tf_itemsize[w.dtype])
     if w.size == 0 or g.size == 0:
         return TF_OK
-    describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
-    channels(&s, x.shape[0], x.shape[1], g.shape[1])
     phases_of(&s, &f)
     memset(&q, 0, sizeof(WeightGrad))
     q.s, q.plane, q.g_row, q.g_step = &s, f.plane, g.strides[1], g.strides[g.ndim - 1]

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, tf_task
+from tinyfin.backends.cpu.threads cimport for_each, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 
 cdef enum:
@@ -120,15 +120,6 @@ cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
         row += mr
     if s.own:
         scratch_pop(bytes)
-
-
-cdef void for_each(int64_t n, double cost_ns, tf_task fn, Area *s, bint alone) noexcept nogil:
-    cdef int64_t t
-    if alone:
-        for t in range(n):
-            fn(t, s)
-    else:
-        parallel_for(n, cost_ns, fn, s)
 
 
 cdef void run_area(Area *s, bint alone) noexcept nogil:

@@ -3,29 +3,14 @@
 #include "isa.h"
 #include "lanes.h"
 #include "pool_loops.h"
+#include "shuffles.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define NAME(x) TF_JOIN(x, TAG)
-/* Every second lane of two vectors, by the number of lanes of one. */
-#define EVEN16(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
-#define EVEN8(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
-#define EVEN4(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
-#define EVEN2(a, b) __builtin_shufflevector(a, b, 0, 2)
-#if TF_VBYTES == 64
-#define EVEN_OF_4 EVEN16
-#define EVEN_OF_8 EVEN8
-#elif TF_VBYTES == 32
-#define EVEN_OF_4 EVEN8
-#define EVEN_OF_8 EVEN4
-#else
-#define EVEN_OF_4 EVEN4
-#define EVEN_OF_8 EVEN2
-#endif
-
 #define TAG f16
 #define S uint16_t
 #define K int32_t
-#define EVEN EVEN_OF_4
+#define EVEN TF_OF_4(TF_EVEN)
 #define KU uint32_t
 #define INF 0x7c00
 #define QUIET 0x7e00
@@ -41,7 +26,7 @@
 #define TAG bf16
 #define S uint16_t
 #define K int32_t
-#define EVEN EVEN_OF_4
+#define EVEN TF_OF_4(TF_EVEN)
 #define KU uint32_t
 #define INF 0x7f80
 #define QUIET 0x7fc0
@@ -57,7 +42,7 @@
 #define TAG f32
 #define S uint32_t
 #define K int32_t
-#define EVEN EVEN_OF_4
+#define EVEN TF_OF_4(TF_EVEN)
 #define KU uint32_t
 #define INF 0x7f800000
 #define QUIET 0x7fc00000
@@ -73,7 +58,7 @@
 #define TAG f64
 #define S uint64_t
 #define K int64_t
-#define EVEN EVEN_OF_8
+#define EVEN TF_OF_8(TF_EVEN)
 #define KU uint64_t
 #define INF 0x7ff0000000000000
 #define QUIET 0x7ff8000000000000
