@@ -124,7 +124,8 @@ def check_instruction_sets(file):
     """A script prints the same digest on every instruction set of this processor."""
     found = {}
     tests = str(pathlib.Path(__file__).resolve().parents[2])
-    switches = os.environ | {DIGEST: "1", "PYTHONPATH": tests}
+    path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    switches = os.environ | {DIGEST: "1", "PYTHONPATH": path}
     for name, supported in isa_list():
         if supported:
             done = subprocess.run(

@@ -14,6 +14,7 @@ from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.spatial cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.winograd cimport winograd_pays
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -61,7 +62,7 @@ cdef struct Block:
 
 cdef bint gains(const Shape *s) noexcept nogil:
     """Whether products by the library are faster than our own kernels, as measured with OpenBLAS."""
-    return (s.c * s.taps > THIN and s.o > THIN
+    return (s.c * s.taps > THIN and s.o > THIN and not winograd_pays(s, False)
             and s.n * s.o * s.places * s.c * s.taps >= LEAST)
 
 
