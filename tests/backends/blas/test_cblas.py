@@ -70,7 +70,7 @@ def test_our_team_splits_what_is_many_products(built):
     code = f"""{CALLS}
 fake = ctypes.CDLL(found.path)
 a, b = tf.ones(100, 100), tf.ones(9, 100, 100)
-x, w = tf.ones(9, 64, 17, 17, requires_grad=True), tf.ones(64, 64, 3, 3, requires_grad=True)
+x, w = tf.ones(9, 64, 17, 17, requires_grad=True), tf.ones(64, 64, 5, 5, requires_grad=True)
 fake.fake_seen()
 said = []
 def conv():
