@@ -45,6 +45,20 @@ static void NAME(pack_points)(const void *src, const int64_t *at, const int64_t 
   }
 }
 
+/* every second of 2 n - 1 elements */
+static void NAME(halve)(const T *s, int64_t n, T *d) {
+  for (int64_t i = 0; i < n; i += L) {
+    const int64_t there = 2 * (n - i) - 1; /* elements that may be read */
+    const V a = there < L ? LOAD_PART(s + 2 * i, (int)there) : LOAD(s + 2 * i);
+    const V b = there >= 2 * L  ? LOAD(s + 2 * i + L)
+                : there > L     ? LOAD_PART(s + 2 * i + L, (int)(there - L))
+                                : (V){0};
+    const V x = TF_JOIN(tf_even, T)(a, b);
+    if (n - i < L) STORE_PART(d + i, x, (int)(n - i));
+    else STORE(d + i, x);
+  }
+}
+
 /* rows of a padded copy */
 static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
   const int64_t size = tf_itemsize[p->dtype];
@@ -53,6 +67,7 @@ static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *ds
   for (; rows > 0; rows--, s += p->row * size) {
     for (int64_t i = 0; i < p->before; i++) *d++ = 0;
     if (p->dtype == OWN && p->step == 1) memcpy(d, s, p->n * sizeof(T));
+    else if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
     else NAME(widen)(p->dtype, s, p->step, p->n, d);
     d += p->n;
     for (int64_t i = 0; i < p->after; i++) *d++ = 0;

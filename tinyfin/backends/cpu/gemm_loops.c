@@ -3,6 +3,7 @@
 #include "abi.h"
 #include "vmath.h"
 #include "simd.h"
+#include "shuffles.h"
 #include "gemm_loops.h"
 
 #define TF_EACH16(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)

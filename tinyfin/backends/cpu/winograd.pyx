@@ -95,6 +95,7 @@ cdef double form_cost(const Shape *s, const int64_t *size) noexcept nogil:
 
 
 cdef bint winograd_pays(const Shape *s, bint gradient) noexcept nogil:
+    """Whether this form is faster than the direct one."""
     cdef const int64_t *size = result_size(s, gradient)
     if not takes_form(s) or (gradient and (s.pad[1] > 2 or s.pad[2] > 2)):
         return False
@@ -102,7 +103,8 @@ cdef bint winograd_pays(const Shape *s, bint gradient) noexcept nogil:
 
 
 cdef bint winograd_weight_pays(const Shape *s) noexcept nogil:
-    return takes_form(s) and form_cost(s, s.out) < 0.8 * 9 * s.n * s.places * s.c * s.o
+    """Threads wait for one another here, and the source's tiles are packed once more."""
+    return takes_form(s) and form_cost(s, s.out) < 0.65 * 9 * s.n * s.places * s.c * s.o
 
 
 # Parts of a block, each a task where one block has to occupy all threads.
