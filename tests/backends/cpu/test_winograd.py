@@ -11,14 +11,14 @@ from tinyfin.ops.row import F
 
 # images, channels of x and y, rows, columns, padding
 CASES = [
-    (2, 16, 16, 32, 16, (1, 1)),  # whole tiles of 4 x 4
+    (4, 24, 16, 32, 16, (1, 1)),  # whole tiles of 4 x 4
     (1, 33, 47, 18, 35, (1, 1)),  # partial tiles, channels and vectors
-    (3, 24, 40, 13, 31, (0, 0)),
+    (3, 40, 40, 13, 31, (0, 0)),
     (8, 40, 32, 6, 12, (2, 0)),
     (70, 32, 24, 4, 4, (1, 1)),  # one tile an image
-    (40, 32, 32, 8, 3, (1, 2)),
-    (256, 40, 48, 2, 2, (1, 1)),  # tiles of 2 x 2
-    (200, 64, 64, 2, 4, (1, 1)),
+    (40, 32, 32, 8, 4, (1, 2)),
+    (512, 96, 80, 2, 2, (1, 1)),  # tiles of 2 x 2
+    (200, 96, 96, 2, 4, (1, 1)),
 ]
 
 
