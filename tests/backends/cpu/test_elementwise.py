@@ -256,3 +256,44 @@ def test_nan_and_signs():
     )
     assert tf.minimum(tf.zeros(3), x)[0].isnan() and x.signbit().tolist()[1:] == [False, True]
     assert (x == x).tolist() == [False, True, True] and (x != x).tolist() == [True, False, False]
+
+
+TURNS = [
+    ((2, 3, 50, 60), (0, 2, 3, 1)),  # planes beside one another, and back
+    ((2, 50, 60, 3), (0, 3, 1, 2)),
+    ((3, 9, 4100), (2, 1, 0)),
+    ((2, 130, 70), (0, 2, 1)),
+    ((1, 65, 17, 33), (0, 3, 2, 1)),
+    ((5, 8, 300), (2, 0, 1)),
+    ((7, 2), (1, 0)),
+    ((2, 64, 200, 100), (0, 2, 3, 1)),  # more than caches hold
+    ((1600, 1664), (1, 0)),
+]
+
+
+@pytest.mark.parametrize("target", ["uint8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("source", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape, order", TURNS, ids=str)
+def test_axes_in_another_order(shape, order, source, target, rng):
+    """Dense results, and results that start anywhere among others."""
+    numbers = rng.integers(0, 100, shape)
+    x = tf.tensor(numbers.astype(source)).permute(order)
+    want = numbers.transpose(order).astype(target)
+    np.testing.assert_array_equal(x.to(getattr(tf, target), copy=True).contiguous().numpy(), want)
+    field = tf.full([n + 3 for n in want.shape], 101, dtype=getattr(tf, target))
+    inner = tuple(slice(1, -2) for _ in want.shape)
+    field[inner].copy_(x)
+    np.testing.assert_array_equal(field[inner].numpy(), want)
+    assert (field == 101).sum() == field.numel() - want.size
+
+
+def test_axes_in_another_order_by_one_thread_or_many(rng):
+    x = tf.tensor(rng.standard_normal((3, 70, 90, 5)).astype("float32"))
+    before, found = tf.get_num_threads(), set()
+    try:
+        for n in (1, 2, 5):
+            tf.set_num_threads(n)
+            found.add(x.permute(3, 0, 2, 1).contiguous().numpy().tobytes())
+    finally:
+        tf.set_num_threads(before)
+    assert len(found) == 1

@@ -62,50 +62,127 @@ FROM(bf16, uint16_t, FB((uint)x << 16), SINGLE)
 FROM(f32, float, x, SINGLE)
 FROM(f64, double, x, DOUBLE)
 
+/* By instruction, eight at a time; NaN, whose bits it would choose, by the text. */
+#if defined(__F16C__)
+#define ANY_NAN(v) _mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q))
+static void f32_to_f16(const void *src, void *dst, int64_t n) {
+  const float *s = src;
+  uint16_t *d = dst;
+  for (; n >= 8; n -= 8, s += 8, d += 8) {
+    const __m256 v = _mm256_loadu_ps(s);
+    if (__builtin_expect(ANY_NAN(v), 0)) f32_f16(s, d, 8);
+    else _mm_storeu_si128((__m128i *)d, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  f32_f16(s, d, n);
+}
+static void f16_to_f32(const void *src, void *dst, int64_t n) {
+  const uint16_t *s = src;
+  float *d = dst;
+  for (; n >= 8; n -= 8, s += 8, d += 8) {
+    const __m256 v = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)s));
+    if (__builtin_expect(ANY_NAN(v), 0)) f16_f32(s, d, 8);
+    else _mm256_storeu_ps(d, v);
+  }
+  f16_f32(s, d, n);
+}
+#else
+#define f32_to_f16 f32_f16
+#define f16_to_f32 f16_f32
+#endif
+
 #define MOVE(T)                                                                      \
   static void move_##T(const char *s, int64_t ss, char *d, int64_t ds, int64_t n) {  \
     for (int64_t i = 0; i < n; i++) *(T *)(d + i * ds) = *(const T *)(s + i * ss);   \
   }
-/* Squares of TILE elements stay in cache; SQUARE moves a part of one. */
-enum { TILE = 32 };
-#define TILES(T, L, SQUARE)                                                          \
-  static void tile_##T(const char *s, int64_t s0, int64_t s1, char *d, int64_t d0, int64_t d1, \
-                       int64_t n0, int64_t n1) {                                     \
-    for (int64_t a = 0; a < n0; a += TILE)                                           \
-      for (int64_t b = 0; b < n1; b += TILE)                                         \
-        for (int64_t i = a; i < n0 && i < a + TILE; i += L)                          \
-          for (int64_t j = b; j < n1 && j < b + TILE; j += L)                        \
-            SQUARE(T, L, s + i * s0 + j * s1, d + i * d0 + j * d1)                   \
-  }
-#define ONE(T, L, from, to) *(T *)(to) = *(const T *)(from);
-/* Lanes x lanes in registers, where the source is dense along one axis and the target along the other. */
+/* Copies into another order of axes: element (i, j) of n0 x n1 from s + i * s0 + j * s1 to d + i * d0 + j * d1.
+
+   One short axis is unrolled along the other. Else squares of TILE elements stay in cache, and where the source is
+   dense along i and the target along j, L rows of a whole line of memory each are turned round in registers, while
+   what lies AHEAD bytes on in the source's rows, too many for the processor to follow, is on its way. With
+   `around` they go to memory past the caches, which spares reading what is written over: for targets that the caches
+   cannot hold (25 MB: 5.6 to 1.8 ms). */
+enum { TILE = 32, FEW = 8, LINE = 64, AHEAD = 512 };
 #define LANES(L) _Pragma("GCC unroll 16") for (int k = 0; k < L; k++)
-#define TURNED(T, L, from, to) {                                                     \
-    const char *f = from;                                                            \
-    char *t = to;                                                                    \
-    if (s0 == sizeof(T) && d1 == sizeof(T) && i + L <= n0 && j + L <= n1) {          \
-      tf_v_##T r[L];                                                                 \
-      LANES(L) r[k] = tf_load_##T((const T *)(f + k * s1));                          \
-      tf_transpose_##T(r);                                                           \
-      LANES(L) tf_store_##T((T *)(t + k * d0), r[k]);                                \
-    } else {                                                                         \
-      for (int64_t x = 0; x < L && i + x < n0; x++)                                  \
-        for (int64_t y = 0; y < L && j + y < n1; y++)                                \
-          *(T *)(t + x * d0 + y * d1) = *(const T *)(f + x * s0 + y * s1);           \
-    }                                                                                \
+#if TF_VBYTES == 64
+#define PAST(p, v) _mm512_stream_si512((__m512i *)(p), (__m512i)(v))
+#elif TF_VBYTES == 32
+#define PAST(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
+#elif defined(__SSE2__)
+#define PAST(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#endif
+#ifdef PAST
+#define FENCE() _mm_sfence()
+#else
+#define PAST(p, v) (*(__typeof__(v) *)(p) = (v))
+#define FENCE() ((void)0)
+#endif
+
+#define FEW_CASE(T, m)                                                                         \
+  case m:                                                                                      \
+    for (int64_t i = 0; i < n; i++, s += s0, d += d0)                                          \
+      LANES(m) *(T *)(d + k * d1) = *(const T *)(s + k * s1);                                  \
+    break;
+#define TILES(T, L, SQUARE)                                                                    \
+  static void few_##T(const char *s, int64_t s0, int64_t s1, char *d, int64_t d0, int64_t d1,  \
+                      int64_t n, int64_t m) {                                                  \
+    switch (m) {                                                                               \
+      FEW_CASE(T, 1) FEW_CASE(T, 2) FEW_CASE(T, 3) FEW_CASE(T, 4)                              \
+      FEW_CASE(T, 5) FEW_CASE(T, 6) FEW_CASE(T, 7) FEW_CASE(T, 8)                              \
+    }                                                                                          \
+  }                                                                                            \
+  static void tile_##T(const char *s, int64_t s0, int64_t s1, char *d, int64_t d0, int64_t d1, \
+                       int64_t n0, int64_t n1, int around) {                                   \
+    if (n1 <= FEW) {                                                                           \
+      few_##T(s, s0, s1, d, d0, d1, n0, n1);                                                   \
+      return;                                                                                  \
+    }                                                                                          \
+    if (n0 <= FEW) {                                                                           \
+      few_##T(s, s1, s0, d, d1, d0, n1, n0);                                                   \
+      return;                                                                                  \
+    }                                                                                          \
+    around = around && !(((uintptr_t)d | (uintptr_t)d0) % LINE);                               \
+    for (int64_t a = 0; a < n0; a += TILE)                                                     \
+      for (int64_t b = 0; b < n1; b += TILE)                                                   \
+        for (int64_t i = a; i < n0 && i < a + TILE; i += L)                                    \
+          for (int64_t j = b; j < n1 && j < b + TILE; j += LINE / (int)sizeof(T))              \
+            SQUARE(T, L, LINE / (int)sizeof(T), s + i * s0 + j * s1, d + i * d0 + j * d1)      \
+    if (around) FENCE();                                                                       \
+  }
+#define ONES(T, L, W, from, to)                                                                \
+  for (int64_t x = 0; x < L && i + x < n0; x++)                                                \
+    for (int64_t y = 0; y < W && j + y < n1; y++)                                              \
+      *(T *)((to) + x * d0 + y * d1) = *(const T *)((from) + x * s0 + y * s1);
+#define TURNED(T, L, W, from, to) {                                                            \
+    const char *f = from;                                                                      \
+    char *t = to;                                                                              \
+    if (s0 == sizeof(T) && d1 == sizeof(T) && i + L <= n0 && j + W <= n1) {                    \
+      tf_v_##T r[W];                                                                           \
+      LANES(W) __builtin_prefetch(f + k * s1 + AHEAD);                                         \
+      LANES(W) r[k] = tf_load_##T((const T *)(f + k * s1));                                    \
+      LANES(W / L) tf_transpose_##T(r + k * L);                                                \
+      LANES(L) _Pragma("GCC unroll 4") for (int h = 0; h < W / L; h++) {                       \
+        T *at = (T *)(t + k * d0) + h * L;                                                     \
+        if (around) PAST(at, r[h * L + k]);                                                    \
+        else tf_store_##T(at, r[h * L + k]);                                                   \
+      }                                                                                        \
+    } else {                                                                                   \
+      ONES(T, L, W, f, t)                                                                      \
+    }                                                                                          \
   }
 MOVE(uint8_t)
 MOVE(uint16_t)
 MOVE(uint32_t)
 MOVE(uint64_t)
-TILES(uint8_t, 1, ONE)
-TILES(uint16_t, 1, ONE)
+TILES(uint8_t, 16, ONES)
+TILES(uint16_t, 16, ONES)
 TILES(uint32_t, TF_LANES(uint32_t), TURNED)
 TILES(uint64_t, TF_LANES(uint64_t), TURNED)
 
 #define ROW(N) {N##_bool, N##_u8, N##_i8, N##_i16, N##_i32, N##_i64, N##_f16, N##_bf16, N##_f32, N##_f64}
+#define FIRST(N) N##_bool, N##_u8, N##_i8, N##_i16, N##_i32, N##_i64
 const tf_cast_table TF_NAME(tf_cast) = {
-  {ROW(bool), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64), ROW(f16), ROW(bf16), ROW(f32), ROW(f64)},
+  {ROW(bool), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64),
+   {FIRST(f16), f16_f16, f16_bf16, f16_to_f32, f16_f64}, ROW(bf16), {FIRST(f32), f32_to_f16, f32_bf16, f32_f32, f32_f64}, ROW(f64)},
   {move_uint8_t, move_uint16_t, move_uint32_t, move_uint64_t},
   {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t},
 };

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.threads cimport parallel_for
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport collapse
@@ -18,7 +18,7 @@ cdef extern from "cast_loops.h" nogil:
     ctypedef void (*tf_cast)(const void *src, void *dst, int64_t n) noexcept nogil
     ctypedef void (*tf_move)(const char *src, int64_t sstep, char *dst, int64_t dstep, int64_t n) noexcept nogil
     ctypedef void (*tf_tile)(const char *src, int64_t s0, int64_t s1, char *dst, int64_t d0, int64_t d1,
-                             int64_t n0, int64_t n1) noexcept nogil
+                             int64_t n0, int64_t n1, int around) noexcept nogil
     ctypedef struct tf_cast_table:
         tf_cast cast[10][10]
         tf_move move[4]
@@ -36,6 +36,9 @@ cdef enum:
     BLOCK = 512         # elements that pass through L1 at a time
     CHUNK = 1 << 13     # elements of one task
     DIRECT = 1 << 15    # elements that are never shared
+    TURN = 1 << 12      # elements of a task that turns axes round
+    BAND = 64           # of the axis that the source is dense along, where the other one is long
+    UNCACHED = 1 << 23  # bytes of a result that caches need not hold
     SHORT = 48          # inner axes below this are gathered across rows
 
 cdef const char *ZERO = b"\0\0\0\0\0\0\0\0"
@@ -310,21 +313,61 @@ cdef void copy_task(int64_t i, void *ctx) noexcept nogil:
         C.cast[s.dtype][d.dtype](s.data + start * s.item, d.data + start * d.item, n)
 
 
-cdef void tile_task(int64_t i, void *ctx) noexcept nogil:
-    """One plane of the last two axes, or a band of it, in cache-sized tiles."""
-    cdef Job *job = <Job *>ctx
+cdef struct Turn:
+    # a copy by parts of planes of the last two axes
+    Job *job
+    int64_t rows, cols                # of a part
+    int64_t bands, strips             # parts of a plane
+    int around, failed
+
+
+cdef void turn_plan(Turn *t, Job *job) noexcept nogil:
+    """The axis along which the source is dense becomes the last but one."""
+    cdef int nd = job.ndim, k, o
+    for k in range(nd - 2):
+        if job.ops[1].strides[k] == job.ops[1].item:
+            job.shape[k], job.shape[nd - 2] = job.shape[nd - 2], job.shape[k]
+            for o in range(2):
+                job.ops[o].strides[k], job.ops[o].strides[nd - 2] = job.ops[o].strides[nd - 2], job.ops[o].strides[k]
+            break
+    t.job, t.failed = job, 0
+    t.rows = min(job.shape[nd - 2], max(<int64_t>BAND, TURN // job.shape[nd - 1] // BAND * BAND))
+    t.cols = min(job.shape[nd - 1], max(<int64_t>BAND, TURN // t.rows // BAND * BAND))
+    t.bands = (job.shape[nd - 2] + t.rows - 1) // t.rows
+    t.strips = (job.shape[nd - 1] + t.cols - 1) // t.cols
+    t.around = job.size * job.ops[0].item >= UNCACHED
+
+
+cdef void turn_task(int64_t i, void *ctx) noexcept nogil:
+    """One part; another dtype is made of a dense copy of it."""
+    cdef Turn *t = <Turn *>ctx
+    cdef Job *job = t.job
+    cdef Operand *from_ = &job.ops[1]
+    cdef Operand *to = &job.ops[0]
     cdef int nd = job.ndim, k
-    cdef int64_t bands = (job.shape[nd - 2] + 63) // 64, first = (i % bands) * 64, rest = i // bands
-    cdef int64_t rows = job.shape[nd - 2] - first
-    cdef char *s = job.ops[1].data + first * job.ops[1].strides[nd - 2]
-    cdef char *d = job.ops[0].data + first * job.ops[0].strides[nd - 2]
+    cdef int64_t col = i % t.strips * t.cols, rest = i // t.strips, row = rest % t.bands * t.rows, r
+    cdef int64_t rows = min(t.rows, job.shape[nd - 2] - row), cols = min(t.cols, job.shape[nd - 1] - col)
+    cdef char *s = from_.data + row * from_.strides[nd - 2] + col * from_.strides[nd - 1]
+    cdef char *d = to.data + row * to.strides[nd - 2] + col * to.strides[nd - 1]
+    cdef char *raw
+    rest //= t.bands
     for k in range(nd - 3, -1, -1):
-        s += (rest % job.shape[k]) * job.ops[1].strides[k]
-        d += (rest % job.shape[k]) * job.ops[0].strides[k]
+        s += (rest % job.shape[k]) * from_.strides[k]
+        d += (rest % job.shape[k]) * to.strides[k]
         rest //= job.shape[k]
-    C.tile[LOG2[job.ops[0].item]](s, job.ops[1].strides[nd - 2], job.ops[1].strides[nd - 1],
-                                  d, job.ops[0].strides[nd - 2], job.ops[0].strides[nd - 1],
-                                  rows if rows < 64 else 64, job.shape[nd - 1])
+    if from_.dtype == to.dtype:
+        C.tile[LOG2[to.item]](s, from_.strides[nd - 2], from_.strides[nd - 1],
+                              d, to.strides[nd - 2], to.strides[nd - 1], rows, cols, t.around)
+        return
+    raw = <char *>scratch_push(rows * cols * from_.item)
+    if raw == NULL:
+        t.failed = 1
+        return
+    C.tile[LOG2[from_.item]](s, from_.strides[nd - 2], from_.strides[nd - 1],
+                             raw, cols * from_.item, from_.item, rows, cols, 0)
+    for r in range(rows):
+        C.cast[from_.dtype][to.dtype](raw + r * cols * from_.item, d + r * to.strides[nd - 2], cols)
+    scratch_pop(rows * cols * from_.item)
 
 
 cdef inline int64_t runs_together(const Job *job) noexcept nogil:
@@ -396,6 +439,7 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     cdef Job job
+    cdef Turn turn
     cdef int64_t planes, cost
     cdef int nd
     if y.size == 0:
@@ -406,12 +450,13 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cost = job.size
     if nd == 1 and job.ops[0].strides[0] == job.ops[0].item and job.ops[1].strides[0] == job.ops[1].item:
         parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.1, copy_task, &job)
-    elif x.dtype == y.dtype and nd > 1 and job.shape[nd - 1] >= 4 and job.shape[nd - 2] >= 4 and \
-            job.ops[1].strides[nd - 1] != job.ops[1].item:
-        planes = (job.shape[nd - 2] + 63) // 64
+    elif nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and job.ops[1].strides[nd - 1] != job.ops[1].item:
+        turn_plan(&turn, &job)
+        planes = turn.bands * turn.strips
         for k in range(nd - 2):
             planes *= job.shape[k]
-        parallel_for(planes, <double>cost * 0.2, tile_task, &job)
+        parallel_for(planes, <double>cost * 0.2, turn_task, &turn)
+        return TF_ENOMEM if turn.failed else TF_OK
     elif x.dtype == y.dtype and nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and \
             job.ops[1].strides[nd - 1] == job.ops[1].item:
         parallel_for((job.size // job.shape[nd - 1] - 1) // runs_together(&job) + 1, <double>cost * 0.2, runs_task, &job)
