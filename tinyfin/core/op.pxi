@@ -9,12 +9,23 @@ cdef dict ALIASES = {"axis": "dim", "keepdims": "keepdim"}   # NumPy's names, as
 cdef class Rule:
     """A derivative rule and where each of its parameters comes from.
 
-    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 5 cotangent or None, 6 its tangent, 8 its dtype;
-    each followed by a number. constant: 0 call fn, 1 or -1 that factor, 2 no derivative at all.
+    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 5 cotangent or None, 6 its tangent, 8 its dtype,
+    9 how many of its elements stand behind one of the result's; each followed by a number. constant: 0 call fn, 1 or -1
+    that factor, 2 no derivative at all.
     """
 
-    def __init__(self, fn, bytes codes, int constant=0, str over=None):
-        self.fn, self.codes, self.constant, self.over = fn, codes, constant, over
+    def __init__(self, fn, bytes codes, int constant=0):
+        self.fn, self.codes, self.constant = fn, codes, constant
+        self.lines, self.asked = {}, fn is None
+
+    @property
+    def over(self):
+        """The elementwise row that fn does nothing but call, on its parameters in order; or None."""
+        return over_of(self)
+
+    @over.setter
+    def over(self, str name):
+        self.called, self.asked = name, True
 
     def parts(self):
         """(code, number) of each parameter."""
@@ -22,6 +33,13 @@ cdef class Rule:
 
     def __repr__(self):
         return f"<Rule {self.parts()}>"
+
+
+cdef str over_of(Rule rule):
+    """rule.over, found when it is first asked for."""
+    if not rule.asked:
+        rule.called, rule.asked = HOOKS["only_called"](rule), True
+    return rule.called
 
 
 cdef uint32_t named_by(rule):

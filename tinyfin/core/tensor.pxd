@@ -52,7 +52,11 @@ cdef class Rule:
     cdef readonly object fn
     cdef bytes codes               # where each parameter comes from
     cdef readonly int constant     # 0: call fn; see Rule
-    cdef public str over           # the elementwise row that fn does nothing but call, on its parameters in order
+    cdef readonly dict lines       # kinds of arguments -> the walk's form of the rule; None where it has none
+    cdef object last_line          # the one found last, and for which kinds
+    cdef uint64_t last_kinds
+    cdef str called                # see over_of
+    cdef bint asked                # whether that has been found out
 
 cdef class Op:
     cdef void *vectorcall
@@ -62,7 +66,7 @@ cdef class Op:
     cdef const void *ctx[16]
     cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
-    cdef int short_form            # how many arguments mean the row's other signature; -1 for none
+    cdef readonly int short_form            # how many arguments mean the row's other signature; -1 for none
     cdef bint copies               # a copy, which may share bytes until one side is written
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
@@ -82,6 +86,8 @@ cdef Tensor twin_of(Tensor x)
 cdef int check_readable(Tensor t, str what) except -1
 cdef object read_element(const tf_view *v, const char *p)
 cdef bint write_over(Op op, PyObject **args, int n, Tensor x) except -1
+cdef str over_of(Rule rule)
+cdef int parse_attrs(Op op, PyObject **values, PyObject *first, tf_attrs *at) except -1
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
 cdef int bump(Tensor t) except -1

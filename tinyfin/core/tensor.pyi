@@ -35,10 +35,9 @@ class Node:
 class Rule:
     fn: Any
     constant: int
+    lines: dict[int, Any]
     over: str | None
-    def __init__(
-        self, fn: Any, codes: bytes, constant: int = 0, over: str | None = None
-    ) -> None: ...
+    def __init__(self, fn: Any, codes: bytes, constant: int = 0) -> None: ...
     def parts(self) -> list[tuple[int, int]]: ...
 
 class Op:
@@ -52,6 +51,7 @@ class Op:
     view: bool
     scalars: bool
     variadic: bool
+    short_form: int
     elementwise: bool
     has_attrs: bool
     inplace: bool
