@@ -141,6 +141,9 @@ class Results(StandIn):
         super().__init__(line, register)
         self.n = n
 
+    def __len__(self):
+        return self.n
+
     def __getitem__(self, k):
         if not isinstance(k, int):
             raise CurvedError
