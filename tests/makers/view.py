@@ -139,6 +139,14 @@ def as_strided_view(rng):
     yield Sample(normal(rng, 6), (2,), (3,), 2, (1,), 0)
 
 
+@maker("rows")
+def rows(rng):
+    yield Sample(normal(rng, 2, 3, 4))
+    yield Sample(normal(rng, 3, 4))
+    yield Sample(normal(rng, 4))
+    yield Sample(normal(rng, 2, 3, 0))
+
+
 @maker("unreduce")
 def unreduce(rng):
     yield Sample(normal(rng, 3), (3, 4), (1,), False)

@@ -84,6 +84,11 @@ def as_strided_view(x, size, stride, storage_offset, base_stride, base_offset):
     return as_strided(flat, size, [s * x.itemsize for s in stride]).copy()
 
 
+@meaning("rows", ulps=0)
+def rows(x):
+    return x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+
+
 @meaning("unreduce", ulps=0)
 def unreduce(x, shape, dim, keepdim=False):
     return np.broadcast_to(x if keepdim else np.expand_dims(x, tuple(dim)), shape)

@@ -167,6 +167,21 @@ def reshape(level: Level, op, args: tuple, attrs: tuple):
     return op.run_with((front(level, args[0]),), ((level.size, *shape),))
 
 
+def rows(level: Level, op, args: tuple, attrs: tuple):
+    """The batch stays in front, the sample's leading axes are joined."""
+    value = front(level, args[0])
+    n = 1
+    for size in value.shape[1:-1]:
+        n *= size
+    return F.reshape(value, (level.size, n, value.shape[-1]))
+
+
+def narrow_embed(level: Level, op, args: tuple, attrs: tuple):
+    """The axis moves up by one."""
+    shape, dim, *part = attrs
+    return op.run_with((front(level, args[0]),), ((level.size, *shape), dim + 1, *part))
+
+
 def permute(level: Level, op, args: tuple, attrs: tuple):
     """Axes move up by one."""
     return op.run_with((front(level, args[0]),), ((0, *(d + 1 for d in attrs[0])),))
@@ -398,6 +413,7 @@ RULES = {
     "cat": cat,
     "reshape": reshape,
     "view": reshape,
+    "rows": rows,
     "permute": permute,
     "transpose": transpose,
     "expand": expand,
@@ -427,6 +443,7 @@ RULES = {
     "tril": direct,
     "triu": direct,
     "pad_constant": direct,
+    "narrow_embed": narrow_embed,
     "max_pool": direct,
     "pool_scatter": direct,
     "pool_gather": direct,

@@ -160,6 +160,25 @@ cdef int reshape(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int rows(const tf_view *const *inputs, int n, tf_view *const *outputs,
+              const tf_attrs *at, tf_call *call, object name) except -1:
+    """All axes but the last as one; a vector is one row."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int i
+    if x.ndim == 0:
+        raise RuntimeError(f"{name}: input has no dimensions, expected at least one")
+    start(x, y)
+    y.ndim, y.shape[0], y.shape[1] = 2, 1, x.shape[x.ndim - 1]
+    for i in range(x.ndim - 1):
+        y.shape[0] *= x.shape[i]
+    if x.size == 0:
+        dense_strides(y)
+    elif not reshape_strides(x, y):
+        call.needs_copy = 1
+    return 0
+
+
 cdef int permute(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
@@ -430,7 +449,7 @@ RULES = {
     "like_input": rule_capsule(like_input), "cast": rule_capsule(cast),
     "reshape": rule_capsule(reshape), "permute": rule_capsule(permute),
     "transpose": rule_capsule(transpose), "expand": rule_capsule(expand),
-    "unreduce": rule_capsule(unreduce), "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
+    "unreduce": rule_capsule(unreduce), "rows": rule_capsule(rows), "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
     "flip": rule_capsule(flip), "getitem_view": rule_capsule(getitem_view),
     "narrow": rule_capsule(narrow), "diagonal": rule_capsule(diagonal),
     "unfold": rule_capsule(unfold), "as_strided": rule_capsule(as_strided),

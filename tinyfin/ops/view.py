@@ -31,6 +31,14 @@ view(
     vjp=lambda g, x_shape: F.reshape(g, x_shape),
 )
 view(
+    "rows",
+    "All axes but the last as one; copies only where strides do not allow a view.",
+    copies=True,
+    function=False,
+    method=False,
+    vjp=lambda g, x_shape: F.reshape(g, x_shape),
+)
+view(
     "permute",
     "Reorder axes.",
     attrs=(attr("dims", "dims"),),
@@ -83,7 +91,7 @@ view(
     "narrow",
     "Part of one axis.",
     attrs=(attr("dim", "dim"), attr("start", "int"), attr("length", "int")),
-    vjp=lambda g, x_shape, dim, start, length: F.embed_narrow(g, x_shape, dim, start, length),
+    vjp=lambda g, x_shape, dim, start, length: F.narrow_embed(g, x_shape, dim, start, length),
 )
 view(
     "diagonal",
