@@ -100,13 +100,13 @@ cdef Line find_line(Rule rule, PyObject **values, Py_ssize_t n):
         return None
     if rule.last_line is not None and rule.last_kinds == kinds:
         return <Line>rule.last_line
-    if kinds in rule.lines:
-        found = rule.lines[kinds]
-    elif len(rule.lines) == MOST_LINES:
+    if kinds in rule.found:
+        found = rule.found[kinds]
+    elif len(rule.found) == MOST_LINES:
         return None
     else:
         found = HOOKS["straight"](rule, [kinds >> 4 * k & 15 for k in range(n)])
-        found = rule.lines[kinds] = None if found is None else line_of(found)
+        found = rule.found[kinds] = None if found is None else line_of(found)
     if found is not None:
         rule.last_line, rule.last_kinds = found, kinds
     return found

@@ -16,7 +16,16 @@ cdef class Rule:
 
     def __init__(self, fn, bytes codes, int constant=0):
         self.fn, self.codes, self.constant = fn, codes, constant
-        self.lines, self.asked = {}, fn is None
+        self.found, self.asked = {}, fn is None
+
+    @property
+    def lines(self):
+        """Kinds of arguments -> the form in which the walk runs fn for them; None where it calls fn."""
+        return self.found
+
+    @lines.setter
+    def lines(self, dict found):
+        self.found, self.last_line = found, None
 
     @property
     def over(self):

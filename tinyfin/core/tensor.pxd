@@ -52,7 +52,7 @@ cdef class Rule:
     cdef readonly object fn
     cdef bytes codes               # where each parameter comes from
     cdef readonly int constant     # 0: call fn; see Rule
-    cdef readonly dict lines       # kinds of arguments -> the walk's form of the rule; None where it has none
+    cdef dict found                # see lines
     cdef object last_line          # the one found last, and for which kinds
     cdef uint64_t last_kinds
     cdef str called                # see over_of
