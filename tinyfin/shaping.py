@@ -98,15 +98,6 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     )
 
 
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; vectors and numbers stay as they are."""
-    if needs_tensor("t", input).ndim > 2:
-        raise RuntimeError(
-            f"t: input has {input.ndim} dimensions, expected at most 2; use transpose or mT"
-        )
-    return input if input.ndim < 2 else F.transpose(input, 0, 1)
-
-
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Moves axes to new places, the others keep their order."""
     needs_tensor("movedim", input)
@@ -425,7 +416,6 @@ def as_strided(
 FUNCTIONS = (
     flatten,
     unflatten,
-    t,
     movedim,
     broadcast_to,
     broadcast_shapes,

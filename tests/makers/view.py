@@ -42,6 +42,14 @@ def transpose(rng):
     yield Sample(normal(rng), 0, -1)
 
 
+@maker("t")
+def t(rng):
+    yield Sample(normal(rng, 2, 3))
+    yield Sample(normal(rng, 3))
+    yield Sample(normal(rng))
+    yield Sample(normal(rng, 0, 2))
+
+
 @maker("expand")
 def expand(rng):
     yield Sample(normal(rng, 3, 1), (3, 4))

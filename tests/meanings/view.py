@@ -20,6 +20,11 @@ def transpose(x, dim0, dim1):
     return np.swapaxes(x, dim0, dim1) if x.ndim else x
 
 
+@meaning("t", ulps=0)
+def t(x):
+    return np.transpose(x)
+
+
 @meaning("expand", ulps=0)
 def expand(x, size):
     lead = len(size) - x.ndim

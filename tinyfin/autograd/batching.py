@@ -193,6 +193,14 @@ def transpose(level: Level, op, args: tuple, attrs: tuple):
     return op.run_with((value,), tuple(d + 1 for d in attrs)) if args[0].ndim else F.alias(value)
 
 
+def t(level: Level, op, args: tuple, attrs: tuple):
+    """The sample's axes, which are the last two."""
+    if args[0].ndim > 2:
+        return by_loop(level, op, args, attrs)
+    value = front(level, args[0])
+    return F.transpose(value, 1, 2) if args[0].ndim == 2 else F.alias(value)
+
+
 def expand(level: Level, op, args: tuple, attrs: tuple):
     """New axes come between the batch and the sample's own."""
     value = padded(front(level, args[0]), args[0], len(attrs[0]))
@@ -416,6 +424,7 @@ RULES = {
     "rows": rows,
     "permute": permute,
     "transpose": transpose,
+    "t": t,
     "expand": expand,
     "unsqueeze": unsqueeze,
     "squeeze": axes_up,

@@ -204,6 +204,19 @@ cdef int transpose(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int t(const tf_view *const *inputs, int n, tf_view *const *outputs,
+           const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    if x.ndim > 2:
+        raise RuntimeError(f"{name}: input has {x.ndim} dimensions, expected at most 2; use transpose or mT")
+    start(x, y)
+    if x.ndim == 2:
+        y.shape[0], y.shape[1] = x.shape[1], x.shape[0]
+        y.strides[0], y.strides[1] = x.strides[1], x.strides[0]
+    return 0
+
+
 cdef int expand(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
@@ -448,7 +461,7 @@ RULES = {
     "elementwise": rule_capsule(elementwise), "where": rule_capsule(where),
     "like_input": rule_capsule(like_input), "cast": rule_capsule(cast),
     "reshape": rule_capsule(reshape), "permute": rule_capsule(permute),
-    "transpose": rule_capsule(transpose), "expand": rule_capsule(expand),
+    "transpose": rule_capsule(transpose), "t": rule_capsule(t), "expand": rule_capsule(expand),
     "unreduce": rule_capsule(unreduce), "rows": rule_capsule(rows), "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
     "flip": rule_capsule(flip), "getitem_view": rule_capsule(getitem_view),
     "narrow": rule_capsule(narrow), "diagonal": rule_capsule(diagonal),

@@ -1,6 +1,6 @@
 """Tensor, Node, Op and the call for cimport."""
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from tinyfin.core.abi cimport tf_attrs, tf_call, tf_kernel, tf_view
 from tinyfin.core.infer cimport tf_rule
@@ -67,6 +67,8 @@ cdef class Op:
     cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
     cdef readonly int short_form            # how many arguments mean the row's other signature; -1 for none
+    cdef int8_t places[40]         # of parameters in the users' order: a tensor's number, or -1 - an attribute's
+    cdef bint nondiff, whole, blind  # see the row
     cdef bint copies               # a copy, which may share bytes until one side is written
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch

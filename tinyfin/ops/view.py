@@ -52,6 +52,11 @@ view(
     vjp=lambda g, dim0, dim1: F.transpose(g, dim0, dim1),
 )
 view(
+    "t",
+    "The transpose of a matrix; vectors and numbers stay as they are.",
+    vjp=lambda g: F.t(g),
+)
+view(
     "expand",
     "Repeat axes of size one without copying.",
     attrs=(attr("size", "shape"),),
