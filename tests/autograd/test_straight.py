@@ -126,13 +126,14 @@ def transformer():
     """Embedding, causal attention and a gelu network, each behind a layer norm."""
     embedding, qkv, out = nn.Embedding(20, 16), nn.Linear(16, 48), nn.Linear(16, 16)
     norms = nn.LayerNorm(16), nn.LayerNorm(16)
-    up, down = nn.Linear(16, 64), nn.Linear(64, 16)
+    up, down = nn.Linear(16, 128), nn.Linear(64, 16)
     x = embedding(tf.zeros(2, 8).long())
-    parts = qkv(norms[0](x)).split(16, dim=-1)
-    q, k, v = (p.view(2, 8, 2, 8).transpose(1, 2) for p in parts)
+    parts = qkv(norms[0](x)).reshape(2, 8, 3, 2, 8).permute(2, 0, 3, 1, 4)
+    q, k, v = parts.unbind(0)
     y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     x = x + out(y.transpose(1, 2).reshape(2, 8, 16))
-    x = x + down(functional.gelu(up(norms[1](x))))
+    left, right = up(norms[1](x)).split(64, dim=-1)
+    x = x + down(functional.gelu(left) * right)
     return x.reshape(16, 16)
 
 

@@ -42,6 +42,20 @@ def transpose(rng):
     yield Sample(normal(rng), 0, -1)
 
 
+@maker("permute_back")
+def permute_back(rng):
+    yield Sample(normal(rng, 2, 3, 4), (2, 0, 1))
+    yield Sample(normal(rng, 2, 1, 3, 2), (3, 1, 0, 2))
+    yield Sample(normal(rng), ())
+
+
+@maker("select_view")
+def select_view(rng):
+    yield Sample(normal(rng, 3, 4), 0, 1)
+    yield Sample(normal(rng, 3, 4), -1, -2)
+    yield Sample(normal(rng, 2, 3, 2), 1, 0)
+
+
 @maker("t")
 def t(rng):
     yield Sample(normal(rng, 2, 3))

@@ -20,6 +20,16 @@ def transpose(x, dim0, dim1):
     return np.swapaxes(x, dim0, dim1) if x.ndim else x
 
 
+@meaning("permute_back", ulps=0)
+def permute_back(x, dims):
+    return np.transpose(x, np.argsort(dims))
+
+
+@meaning("select_view", ulps=0)
+def select_view(x, dim, index):
+    return np.take(x, index, dim)
+
+
 @meaning("t", ulps=0)
 def t(x):
     return np.transpose(x)

@@ -224,7 +224,7 @@ def getitem_view(level: Level, op, args: tuple, attrs: tuple):
 
 
 def one_axis(level: Level, op, args: tuple, attrs: tuple):
-    """narrow, unfold: the first attribute is an axis."""
+    """narrow, unfold, select_view: the first attribute is an axis."""
     value = front(level, args[0])
     if args[0].ndim == 0:
         return by_loop(level, op, args, attrs)
@@ -423,6 +423,7 @@ RULES = {
     "view": reshape,
     "rows": rows,
     "permute": permute,
+    "permute_back": permute,
     "transpose": transpose,
     "t": t,
     "expand": expand,
@@ -431,6 +432,7 @@ RULES = {
     "flip": axes_up,
     "getitem_view": getitem_view,
     "narrow": one_axis,
+    "select_view": one_axis,
     "unfold": one_axis,
     "diagonal": diagonal,
     "alias": direct,

@@ -9,7 +9,7 @@ from tinyfin.core.dtype cimport dtype_object
 from tinyfin.core.layout cimport same_shape
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.tensor cimport (
-    ANOMALY, CHECK, GRAD, HOOKS, OPS, SLOW, Node, Op, Packed, Rule, Tensor, invoke, mode_word, new_tensor, over_of,
+    ANOMALY, CHECK, GRAD, HOOKS, OPS, SLOW, Node, Op, Packed, Rule, Tensor, has_shape, invoke, mode_word, new_tensor, over_of,
     parse_attrs, shape_tuple, source_number, sync_view, twin_of, write_over)
 
 cdef extern from "Python.h":
@@ -204,7 +204,7 @@ cdef object fit(Node node, Py_ssize_t i, object grad):
         shape = None
     else:
         shape = <tuple>node.shapes[i]
-        same = shape_tuple(&g.v) == shape
+        same = has_shape(&g.v, shape)
     if not same:
         g = sum_to(g, shape if shape is not None else first_shape(node))
     if node.dtypes[i] != 255 and g.v.dtype != node.dtypes[i]:
@@ -252,7 +252,7 @@ cdef int check_meets(Node node, int out_nr, Tensor g) except -1:
     cdef tuple shape = None
     if node.out_meta is not None:
         shape = <tuple>node.out_meta[out_nr][0]
-        same = shape_tuple(&g.v) == shape
+        same = has_shape(&g.v, shape)
     else:
         same = g.v.ndim == node.first_ndim
         for k in range(g.v.ndim if same else 0):

@@ -92,6 +92,7 @@ cdef str over_of(Rule rule)
 cdef int parse_attrs(Op op, PyObject **values, PyObject *first, tf_attrs *at) except -1
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
+cdef bint has_shape(const tf_view *v, tuple shape) except -1
 cdef int bump(Tensor t) except -1
 cdef int set_history(Tensor t, Node node, int out_nr) except -1
 cdef Node make_node(Op op, PyObject **args, int n)

@@ -5,14 +5,6 @@ from tinyfin.ops.row import DIMS, F, attr, view
 SHAPE = attr("shape", "shape")
 
 
-def inverse(dims):
-    """The permutation that undoes `dims`."""
-    back = [0] * len(dims)
-    for i, d in enumerate(dims):
-        back[d] = i
-    return tuple(back)
-
-
 view(
     "reshape",
     "Another shape with the same elements; copies only where strides do not allow a view.",
@@ -43,7 +35,15 @@ view(
     "Reorder axes.",
     attrs=(attr("dims", "dims"),),
     varargs=True,
-    vjp=lambda g, dims: F.permute(g, inverse(dims)),
+    vjp=lambda g, dims: F.permute_back(g, dims),
+)
+view(
+    "permute_back",
+    "Axes as they were before permute.",
+    attrs=(attr("dims", "dims"),),
+    function=False,
+    method=False,
+    vjp=lambda g, dims: F.permute(g, dims),
 )
 view(
     "transpose",
@@ -91,6 +91,14 @@ view(
     function=False,
     method=False,
     vjp=lambda g, x_shape, spec: F.embed_slice(g, x_shape, spec),
+)
+view(
+    "select_view",
+    "One place of an axis; the axis goes.",
+    attrs=(attr("dim", "dim"), attr("index", "int")),
+    function=False,
+    method=False,
+    vjp=lambda g, x_shape, dim, index: F.narrow_embed(F.unsqueeze(g, dim), x_shape, dim, index, 1),
 )
 view(
     "narrow",
