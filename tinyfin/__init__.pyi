@@ -131,7 +131,6 @@ from tinyfin.shaping import rot90 as rot90
 from tinyfin.shaping import select as select
 from tinyfin.shaping import split as split
 from tinyfin.shaping import split_with_sizes as split_with_sizes
-from tinyfin.shaping import t as t
 from tinyfin.shaping import tensor_split as tensor_split
 from tinyfin.shaping import unbind as unbind
 from tinyfin.shaping import unflatten as unflatten

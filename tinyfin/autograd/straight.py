@@ -10,11 +10,11 @@ from types import FunctionType
 
 from tinyfin.core import tensor
 from tinyfin.ops.row import TABLE, F
-from tinyfin.ops.table import ARG, ATTR, G, G_OR_NONE, OPS, SHAPE, Y
+from tinyfin.ops.table import ARG, ATTR, G_OR_NONE, OPS, SHAPE, G, Y
 
-ABSENT, TRUE, FALSE, EMPTY, TUPLE, ANY = 15, 1, 2, 3, 4, 0
-"""What is known of an attribute or an argument, four bits each; of tensors and shapes the number
-of dimensions."""
+ABSENT, TRUE, FALSE, EMPTY, TUPLE = 15, 1, 2, 3, 4
+"""What is known of an attribute or an argument, four bits each, 0 for nothing; of tensors and shapes
+the number of dimensions."""
 UNKNOWN = -1
 KNOWN = {ABSENT: None, TRUE: True, FALSE: False, EMPTY: ()}
 TENSORS = (G, Y, ARG, G_OR_NONE)
@@ -92,7 +92,6 @@ class StandIn:
         raise CurvedError
 
     __bool__ = __iter__ = __len__ = __contains__ = __getitem__ = __eq__ = __ne__ = refuse
-    __hash__ = None
 
 
 class Value(StandIn):
