@@ -377,6 +377,16 @@ def test_the_cache_s_release_reaches_workers(two):
     assert x.sort(0)[0].numpy().tobytes() == want
 
 
+def test_kernels_may_ask_for_no_temporaries_first():
+    """Gradients of attention over nothing take none, and then some."""
+    q, k, v = (tf.rand(2, 2, n, 4, requires_grad=True) for n in (5, 0, 0))
+    F.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert q.grad.tolist() == tf.zeros(2, 2, 5, 4).tolist()
+    q, k, v = (tf.rand(2, 2, n, 4, requires_grad=True) for n in (0, 5, 5))
+    F.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert k.grad.tolist() == v.grad.tolist() == tf.zeros(2, 2, 5, 4).tolist()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_the_child_of_a_fork_releases_what_its_parent_s_threads_kept():
     code = """

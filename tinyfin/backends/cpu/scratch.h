@@ -69,9 +69,11 @@ static tf_chunk *tf_chunk_new(size_t bytes) {
   return tf_top = c;
 }
 static void tf_chunk_free(tf_chunk *c) { tf_scratch_held -= c->size; tf_top = c->below; free(c); }
+/* What a request takes of a chunk; something even for nothing, so that a chunk in use is never one without use. */
+static size_t tf_scratch_room(size_t bytes) { return bytes ? (bytes + 63) & ~(size_t)63 : 64; }
 static void *tf_scratch_push(size_t bytes) {
   if (bytes > tf_scratch_limit) return NULL;
-  bytes = (bytes + 63) & ~(size_t)63;
+  bytes = tf_scratch_room(bytes);
   tf_chunk *c = tf_top;
   if (!c && tf_own_keeper) {
     tf_top = c = tf_take_kept(tf_own_keeper);
@@ -87,7 +89,7 @@ static void *tf_scratch_push(size_t bytes) {
 }
 static void tf_scratch_pop(size_t bytes) {
   tf_chunk *c = tf_top;
-  c->used -= (bytes + 63) & ~(size_t)63;
+  c->used -= tf_scratch_room(bytes);
   if (c->used) return;
   if (c->below || c->size > TF_CHUNK_KEPT || !tf_keep(c)) tf_chunk_free(c);
   else tf_top = NULL;
