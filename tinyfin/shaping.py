@@ -98,15 +98,6 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     )
 
 
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; vectors and numbers stay as they are."""
-    if needs_tensor("t", input).ndim > 2:
-        raise RuntimeError(
-            f"t: input has {input.ndim} dimensions, expected at most 2; use transpose or mT"
-        )
-    return input if input.ndim < 2 else F.transpose(input, 0, 1)
-
-
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Moves axes to new places, the others keep their order."""
     needs_tensor("movedim", input)
@@ -179,7 +170,7 @@ def select(input: Tensor, dim: int, index: SupportsIndex) -> Tensor:
     index = index.__index__()
     if not -size <= index < size:
         raise IndexError(f"select: index {index} is out of range for dim {d} of size {size}")
-    return input[(slice(None),) * d + (index,)]
+    return F.select_view(input, d, index)
 
 
 FEW = 4
@@ -272,10 +263,10 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     d = wrap("unbind", dim, needs_tensor("unbind", input).ndim)
     if input.ndim == 0:
         raise RuntimeError("unbind: the tensor has no dimensions")
-    n, key = input.shape[d], (slice(None),) * d
+    n = input.shape[d]
     if n <= FEW or not input.requires_grad:
-        return tuple(input[key + (i,)] for i in range(n))
-    return tuple(piece[(*key, 0)] for piece in pieces(input, d, (1,) * n))
+        return tuple(F.select_view(input, d, i) for i in range(n))
+    return tuple(F.select_view(piece, d, 0) for piece in pieces(input, d, (1,) * n))
 
 
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -425,7 +416,6 @@ def as_strided(
 FUNCTIONS = (
     flatten,
     unflatten,
-    t,
     movedim,
     broadcast_to,
     broadcast_shapes,

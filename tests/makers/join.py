@@ -36,6 +36,14 @@ def stacks(rng, name):
         yield Sample([normal(rng), normal(rng)])
 
 
+@maker("narrow_embed")
+def narrow_embed(rng):
+    yield Sample(normal(rng, 3, 2), (3, 5), 1, 2, 2)
+    yield Sample(normal(rng, 2, 3, 4), (5, 3, 4), 0, -2, 2)
+    yield Sample(normal(rng, 2, 0), (2, 3), 1, 1, 0)
+    yield Sample(normal(rng, 3), (3,), 0, 0, 3)
+
+
 @maker("pad_constant")
 def pad_constant(rng):
     for shape, args in (

@@ -42,6 +42,28 @@ def transpose(rng):
     yield Sample(normal(rng), 0, -1)
 
 
+@maker("permute_back")
+def permute_back(rng):
+    yield Sample(normal(rng, 2, 3, 4), (2, 0, 1))
+    yield Sample(normal(rng, 2, 1, 3, 2), (3, 1, 0, 2))
+    yield Sample(normal(rng), ())
+
+
+@maker("select_view")
+def select_view(rng):
+    yield Sample(normal(rng, 3, 4), 0, 1)
+    yield Sample(normal(rng, 3, 4), -1, -2)
+    yield Sample(normal(rng, 2, 3, 2), 1, 0)
+
+
+@maker("t")
+def t(rng):
+    yield Sample(normal(rng, 2, 3))
+    yield Sample(normal(rng, 3))
+    yield Sample(normal(rng))
+    yield Sample(normal(rng, 0, 2))
+
+
 @maker("expand")
 def expand(rng):
     yield Sample(normal(rng, 3, 1), (3, 4))
@@ -137,6 +159,14 @@ def as_strided_view(rng):
     yield Sample(normal(rng, 3, 4), (2, 2), (4, 1), 1, (4, 1), 0)
     yield Sample(normal(rng, 8), (3, 3), (1, 2), 0, (1,), 0)
     yield Sample(normal(rng, 6), (2,), (3,), 2, (1,), 0)
+
+
+@maker("rows")
+def rows(rng):
+    yield Sample(normal(rng, 2, 3, 4))
+    yield Sample(normal(rng, 3, 4))
+    yield Sample(normal(rng, 4))
+    yield Sample(normal(rng, 2, 3, 0))
 
 
 @maker("unreduce")

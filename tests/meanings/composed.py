@@ -28,7 +28,6 @@ def unflatten(x, dim, sizes):
 
 
 for name, fn in {
-    "t": np.transpose,
     "movedim": np.moveaxis,
     "broadcast_to": np.broadcast_to,
     "ravel": np.ravel,

@@ -35,6 +35,14 @@ def column_stack(tensors):
     return np.column_stack(tensors)
 
 
+@meaning("narrow_embed", ulps=0)
+def narrow_embed(x, shape, dim, start, length):
+    y = np.zeros(shape, x.dtype)
+    start %= max(shape[dim], 1)
+    y[(slice(None),) * dim + (slice(start, start + length),)] = x
+    return y
+
+
 @meaning("pad_constant", ulps=0)
 def pad_constant(x, pad, value=0.0):
     for k in range(len(pad) // 2):

@@ -20,6 +20,21 @@ def transpose(x, dim0, dim1):
     return np.swapaxes(x, dim0, dim1) if x.ndim else x
 
 
+@meaning("permute_back", ulps=0)
+def permute_back(x, dims):
+    return np.transpose(x, np.argsort(dims))
+
+
+@meaning("select_view", ulps=0)
+def select_view(x, dim, index):
+    return np.take(x, index, dim)
+
+
+@meaning("t", ulps=0)
+def t(x):
+    return np.transpose(x)
+
+
 @meaning("expand", ulps=0)
 def expand(x, size):
     lead = len(size) - x.ndim
@@ -82,6 +97,11 @@ def getitem_view(x, spec):
 def as_strided_view(x, size, stride, storage_offset, base_stride, base_offset):
     flat = np.ascontiguousarray(x).reshape(-1)[storage_offset:]
     return as_strided(flat, size, [s * x.itemsize for s in stride]).copy()
+
+
+@meaning("rows", ulps=0)
+def rows(x):
+    return x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
 
 
 @meaning("unreduce", ulps=0)

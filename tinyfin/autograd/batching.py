@@ -167,6 +167,21 @@ def reshape(level: Level, op, args: tuple, attrs: tuple):
     return op.run_with((front(level, args[0]),), ((level.size, *shape),))
 
 
+def rows(level: Level, op, args: tuple, attrs: tuple):
+    """The batch stays in front, the sample's leading axes are joined."""
+    value = front(level, args[0])
+    n = 1
+    for size in value.shape[1:-1]:
+        n *= size
+    return F.reshape(value, (level.size, n, value.shape[-1]))
+
+
+def narrow_embed(level: Level, op, args: tuple, attrs: tuple):
+    """The axis moves up by one."""
+    shape, dim, *part = attrs
+    return op.run_with((front(level, args[0]),), ((level.size, *shape), dim + 1, *part))
+
+
 def permute(level: Level, op, args: tuple, attrs: tuple):
     """Axes move up by one."""
     return op.run_with((front(level, args[0]),), ((0, *(d + 1 for d in attrs[0])),))
@@ -176,6 +191,14 @@ def transpose(level: Level, op, args: tuple, attrs: tuple):
     """Axes move up by one; a sample without dimensions stays."""
     value = front(level, args[0])
     return op.run_with((value,), tuple(d + 1 for d in attrs)) if args[0].ndim else F.alias(value)
+
+
+def t(level: Level, op, args: tuple, attrs: tuple):
+    """The sample's axes, which are the last two."""
+    if args[0].ndim > 2:
+        return by_loop(level, op, args, attrs)
+    value = front(level, args[0])
+    return F.transpose(value, 1, 2) if args[0].ndim == 2 else F.alias(value)
 
 
 def expand(level: Level, op, args: tuple, attrs: tuple):
@@ -201,7 +224,7 @@ def getitem_view(level: Level, op, args: tuple, attrs: tuple):
 
 
 def one_axis(level: Level, op, args: tuple, attrs: tuple):
-    """narrow, unfold: the first attribute is an axis."""
+    """narrow, unfold, select_view: the first attribute is an axis."""
     value = front(level, args[0])
     if args[0].ndim == 0:
         return by_loop(level, op, args, attrs)
@@ -398,14 +421,18 @@ RULES = {
     "cat": cat,
     "reshape": reshape,
     "view": reshape,
+    "rows": rows,
     "permute": permute,
+    "permute_back": permute,
     "transpose": transpose,
+    "t": t,
     "expand": expand,
     "unsqueeze": unsqueeze,
     "squeeze": axes_up,
     "flip": axes_up,
     "getitem_view": getitem_view,
     "narrow": one_axis,
+    "select_view": one_axis,
     "unfold": one_axis,
     "diagonal": diagonal,
     "alias": direct,
@@ -427,6 +454,7 @@ RULES = {
     "tril": direct,
     "triu": direct,
     "pad_constant": direct,
+    "narrow_embed": narrow_embed,
     "max_pool": direct,
     "pool_scatter": direct,
     "pool_gather": direct,

@@ -1,14 +1,16 @@
 """The reverse walk: nodes by falling sequence number, gradients summed per node, no recursion."""
+cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport int8_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport dtype_object
 from tinyfin.core.layout cimport same_shape
 from tinyfin.core.signature cimport Attr
 from tinyfin.core.tensor cimport (
-    ANOMALY, CHECK, GRAD, HOOKS, OPS, SLOW, Node, Op, Packed, Rule, Tensor, mode_word, new_tensor, shape_tuple,
-    source_number, sync_view, twin_of, write_over)
+    ANOMALY, CHECK, GRAD, HOOKS, OPS, SLOW, Node, Op, Packed, Rule, Tensor, has_shape, invoke, mode_word, new_tensor, over_of,
+    parse_attrs, shape_tuple, source_number, sync_view, twin_of, write_over)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *o)
@@ -17,8 +19,11 @@ cdef extern from "Python.h":
 cdef Op ADD = OPS["add"]
 cdef Op MUL = OPS["mul"]
 cdef Op NEG = OPS["neg"]
+cdef Op SUM = OPS["sum"]
+cdef Op RESHAPE = OPS["reshape"]
 
 
+include "rules.pxi"
 include "reuse.pxi"
 
 
@@ -109,39 +114,6 @@ cdef object zeros_like_output(Node node, int k, list grads):
             return HOOKS["zeros"](shape, dtype, g)
 
 
-cdef object call_rule(Rule rule, Node node, list grads, list saved, int nargs):
-    """Collects what the rule's parameters name and calls it."""
-    cdef PyObject *argv[24]
-    cdef list hold = []
-    cdef Py_ssize_t k, n = len(rule.codes) // 2
-    cdef int code, number
-    cdef object value
-    for k in range(n):
-        code, number = rule.codes[2 * k], rule.codes[2 * k + 1]
-        if code == 0 or code == 5:
-            value = grads[number]
-            if value is None and code == 0:
-                value = zeros_like_output(node, number, grads)
-                grads[number] = value
-        elif code == 1:
-            value = saved[nargs + number]
-        elif code == 2:
-            value = saved[number]
-            if node.op.variadic and number == node.op.nin - 1:
-                value = tuple(saved[number:nargs])
-        elif code == 3:
-            value = node.shapes[number]
-            if node.op.variadic and number == node.op.nin - 1:
-                value = node.shapes[number:]
-        elif code == 4:
-            value = (<Attr>node.op.attrs[number]).decode(node.at)
-        else:
-            value = dtype_object(node.dtypes[number])
-        hold.append(value)
-        argv[k] = <PyObject *>value
-    return PyObject_Vectorcall(rule.fn, argv, n, NULL)
-
-
 cdef bint leads_on(object edge, dict wanted, set good):
     """Whether a gradient that takes this edge is asked for."""
     return edge is not None and (good is None or edge in good or edge in wanted)
@@ -204,7 +176,7 @@ cdef list input_gradients(Node node, list grads, bint keep, dict wanted, set goo
         if rule.constant:
             results[i] = grads[0] if rule.constant == 1 else negated(grads, i == last, keep)
             continue
-        if rule.over is not None and i == last and not keep and op.partials is None:
+        if i == last and not keep and op.partials is None and over_of(rule) is not None:
             results[i] = spent(rule, node, grads, saved, <int>n)
             if results[i] is not None:
                 continue
@@ -232,9 +204,9 @@ cdef object fit(Node node, Py_ssize_t i, object grad):
         shape = None
     else:
         shape = <tuple>node.shapes[i]
-        same = shape_tuple(&g.v) == shape
+        same = has_shape(&g.v, shape)
     if not same:
-        g = HOOKS["sum_to"](g, shape if shape is not None else first_shape(node))
+        g = sum_to(g, shape if shape is not None else first_shape(node))
     if node.dtypes[i] != 255 and g.v.dtype != node.dtypes[i]:
         g = OPS["cast"](g, dtype_object(node.dtypes[i]))
     return g
@@ -280,7 +252,7 @@ cdef int check_meets(Node node, int out_nr, Tensor g) except -1:
     cdef tuple shape = None
     if node.out_meta is not None:
         shape = <tuple>node.out_meta[out_nr][0]
-        same = shape_tuple(&g.v) == shape
+        same = has_shape(&g.v, shape)
     else:
         same = g.v.ndim == node.first_ndim
         for k in range(g.v.ndim if same else 0):

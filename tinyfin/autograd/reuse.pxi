@@ -92,7 +92,7 @@ cdef object spent(Rule rule, Node node, list grads, list saved, int nargs):
     """The result of a rule that only calls an elementwise row, over the cotangent; None where it cannot be."""
     cdef PyObject *args[3]
     cdef Tensor g
-    cdef Op op = OPS[rule.over]
+    cdef Op op = OPS[over_of(rule)]
     cdef object want = None, got, value
     cdef int k, code, number, n = <int>(len(rule.codes) // 2)
     if grads[0] is None or n > 3:
@@ -113,5 +113,5 @@ cdef object spent(Rule rule, Node node, list grads, list saved, int nargs):
         want = call_rule(rule, node, grads, saved, nargs)
     got = written_over(op, args, n, g)
     if got is not None:
-        compare(rule.over, got, want)
+        compare(op.name, got, want)
     return got

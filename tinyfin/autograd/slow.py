@@ -43,6 +43,20 @@ def check_reuse(name, got, want):
     compare(name, got, want)
 
 
+def straight(rule, kinds):
+    """A rule's calls in their order; the first walk brings the module in."""
+    from tinyfin.autograd.straight import straight
+
+    return straight(rule, kinds)
+
+
+def only_called(rule):
+    """The row that a rule does nothing but call; the first walk brings the module in."""
+    from tinyfin.autograd.straight import only_called
+
+    return only_called(rule)
+
+
 def slow(op, args, attrs, bits):
     """Answers a call made while one of the slow bits is set; NotImplemented means: go on as
     usual."""
@@ -62,3 +76,5 @@ offer(FORWARD, wrapped)
 offer(CHECK, check)
 tensor.install_hook("slow", slow)
 tensor.install_hook("check_reuse", check_reuse)
+tensor.install_hook("straight", straight)
+tensor.install_hook("only_called", only_called)

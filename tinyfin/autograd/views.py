@@ -22,11 +22,6 @@ def getitem_view_of(x, spec):
     return F.getitem_view.run_with((x,), (spec,))
 
 
-def embed_narrow(g, shape, dim, start, length):
-    """Zeros with g in a part of one axis."""
-    return embed(g, shape, F.narrow, dim, start, length)
-
-
 def embed_diagonal(g, shape, offset, dim1, dim2):
     """Zeros with g on a diagonal."""
     return embed(g, shape, F.diagonal, offset, dim1, dim2)
@@ -149,7 +144,6 @@ def clear(g, written, here):
 
 for _name, _value in {
     "embed_slice": embed_slice,
-    "embed_narrow": embed_narrow,
     "embed_diagonal": embed_diagonal,
     "embed_unfold": embed_unfold,
     "strided_embed": strided_embed,

@@ -41,6 +41,8 @@ class Backend:
     deterministic = True
     """Whether deterministic mode may be on while the backend is the default; kernels for the host that
     give other bits rule it out."""
+    has_memory = True
+    """Whether tensors have bytes; where they have none, `allocate` is not asked for any."""
     opened = False
 
     def missing(self, index: int = 0) -> str | None:
@@ -119,7 +121,7 @@ class Backend:
 
         slot = SLOTS[self.device]
         if slot != SLOTS["cpu"]:
-            tensor.set_allocator(slot, self.allocate)
+            tensor.set_allocator(slot, self.allocate if self.has_memory else None)
         table.connect(slot, self.kernels(), self.inexact)
         self.opened = True
 

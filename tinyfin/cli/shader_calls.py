@@ -294,6 +294,13 @@ def _pad_constant(rng: Generator, name: str) -> Iterator[Call]:
     yield Call(normal(rng, 9, 65), (-1, -2, 3, -1), 9.0)
 
 
+@calls("narrow_embed")
+def _narrow_embed(rng: Generator, name: str) -> Iterator[Call]:
+    for n in SIZES:
+        yield Call(normal(rng, 5, n), (5, n + 3), 1, 2, n)
+        yield Call(normal(rng, n, 5), (n + 4, 5), 0, -n if n else 0, n)
+
+
 # ---- random numbers: the draw is an argument
 
 

@@ -123,7 +123,7 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         g.record = g.record and bits & GRAD
         if op.formula is not None and (op.kernel[g.backend] == NULL or
                                        (g.record and op.vjp is None and op.vjp_all is None)):
-            return run_whole(op, args, n, at) if g.record and op.row.whole else run_formula(op, args, n, at)
+            return run_whole(op, args, n, at) if g.record and op.whole else run_formula(op, args, n, at)
         if op.mutates:
             return run_mutating(op, args, n, ins, at, bits, g.backend)
         if op.view:
@@ -173,7 +173,7 @@ cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const
         return run_elsewhere(op, args, n, at, g.record)
     if rc:
         raise kernel_error(op.name, op, rc, &call, ins, n)
-    if g.record and category[out.v.dtype] >= 2 and not op.row.nondiff:
+    if g.record and category[out.v.dtype] >= 2 and not op.nondiff:
         record_outputs(op, args, n, at, out, rest)
     return out if rest is None else (out, *rest)
 
@@ -183,7 +183,7 @@ cdef object run_elsewhere(Op op, PyObject **args, int n, const tf_attrs *at, bin
     cdef Tensor out
     r = HOOKS["fallback"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)]), op.decode(at))
     out = r[0] if op.nout > 1 else r
-    if record and category[out.v.dtype] >= 2 and not op.row.nondiff:
+    if record and category[out.v.dtype] >= 2 and not op.nondiff:
         record_outputs(op, args, n, at, out, list(r[1:]) if op.nout > 1 else None)
     return r
 
@@ -258,7 +258,7 @@ cdef int record_outputs(Op op, PyObject **args, int n, const tf_attrs *at, Tenso
     keep_shapes(node, args, n, out)
     finish_node(node, at, out, rest)
     out.node, out.needs = node, True
-    if rest is not None and not op.row.blind:
+    if rest is not None and not op.blind:
         for i in range(len(rest)):
             if category[(<Tensor>rest[i]).v.dtype] >= 2:
                 (<Tensor>rest[i]).node, (<Tensor>rest[i]).needs = node, True
@@ -275,7 +275,7 @@ cdef object run_view(Op op, PyObject **args, int n, const tf_view **ins, const t
     call.needs_copy = 0
     op.rule(ins, n, outs, at, &call, op.name)
     if call.needs_copy:
-        if not op.row.copies:
+        if not op.copies:
             raise RuntimeError(f"{op.name}: shape {shape_tuple(&x.v)} with strides "
                                f"{x.stride()} cannot be viewed as {shape_tuple(&out.v)}; use reshape")
         return op(OPS["contiguous_copy"](x), *op.decode(at))

@@ -160,6 +160,25 @@ cdef int reshape(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int rows(const tf_view *const *inputs, int n, tf_view *const *outputs,
+              const tf_attrs *at, tf_call *call, object name) except -1:
+    """All axes but the last as one; a vector is one row."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int i
+    if x.ndim == 0:
+        raise RuntimeError(f"{name}: input has no dimensions, expected at least one")
+    start(x, y)
+    y.ndim, y.shape[0], y.shape[1] = 2, 1, x.shape[x.ndim - 1]
+    for i in range(x.ndim - 1):
+        y.shape[0] *= x.shape[i]
+    if x.size == 0:
+        dense_strides(y)
+    elif not reshape_strides(x, y):
+        call.needs_copy = 1
+    return 0
+
+
 cdef int permute(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
@@ -174,6 +193,21 @@ cdef int permute(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
+cdef int permute_back(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call, object name) except -1:
+    """Undoes permute of the same dims."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int i
+    start(x, y)
+    if at.i[0] != x.ndim:
+        raise RuntimeError(f"{name}: dims has {at.i[0]} entries, the tensor has {x.ndim} dimensions")
+    for i in range(x.ndim):
+        y.shape[at.i[1 + i]] = x.shape[i]
+        y.strides[at.i[1 + i]] = x.strides[i]
+    return 0
+
+
 cdef int transpose(const tf_view *const *inputs, int n, tf_view *const *outputs,
                    const tf_attrs *at, tf_call *call, object name) except -1:
     cdef const tf_view *x = inputs[0]
@@ -182,6 +216,19 @@ cdef int transpose(const tf_view *const *inputs, int n, tf_view *const *outputs,
     start(x, y)
     y.shape[i], y.shape[j] = x.shape[j], x.shape[i]
     y.strides[i], y.strides[j] = x.strides[j], x.strides[i]
+    return 0
+
+
+cdef int t(const tf_view *const *inputs, int n, tf_view *const *outputs,
+           const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    if x.ndim > 2:
+        raise RuntimeError(f"{name}: input has {x.ndim} dimensions, expected at most 2; use transpose or mT")
+    start(x, y)
+    if x.ndim == 2:
+        y.shape[0], y.shape[1] = x.shape[1], x.shape[0]
+        y.strides[0], y.strides[1] = x.strides[1], x.strides[0]
     return 0
 
 
@@ -335,6 +382,26 @@ cdef inline bint reaches(int64_t first, int64_t step, int64_t length, int64_t si
     return -room <= step <= room and 0 <= first + step * (length - 1) < size
 
 
+cdef int select_view(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at, tf_call *call, object name) except -1:
+    """dim, index."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int i, d = <int>at.i[0]
+    cdef int64_t index = at.i[1], size = x.shape[d]
+    if x.ndim == 0:
+        raise IndexError(f"{name}: the tensor has no dimensions")
+    if not -size <= index < size:
+        raise IndexError(f"{name}: index {index} is out of range for dim {d} of size {size}")
+    start(x, y)
+    y.ndim = x.ndim - 1
+    for i in range(d, y.ndim):
+        y.shape[i], y.strides[i] = x.shape[i + 1], x.strides[i + 1]
+    if numel(y) > 0:
+        move(y, (index + size if index < 0 else index) * x.strides[d])
+    return 0
+
+
 cdef int narrow(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call, object name) except -1:
     cdef tf_view *y = outputs[0]
@@ -429,8 +496,10 @@ RULES = {
     "elementwise": rule_capsule(elementwise), "where": rule_capsule(where),
     "like_input": rule_capsule(like_input), "cast": rule_capsule(cast),
     "reshape": rule_capsule(reshape), "permute": rule_capsule(permute),
-    "transpose": rule_capsule(transpose), "expand": rule_capsule(expand),
-    "unreduce": rule_capsule(unreduce), "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
+    "transpose": rule_capsule(transpose), "t": rule_capsule(t), "expand": rule_capsule(expand),
+    "unreduce": rule_capsule(unreduce), "rows": rule_capsule(rows),
+    "permute_back": rule_capsule(permute_back), "select_view": rule_capsule(select_view),
+    "unsqueeze": rule_capsule(unsqueeze), "squeeze": rule_capsule(squeeze),
     "flip": rule_capsule(flip), "getitem_view": rule_capsule(getitem_view),
     "narrow": rule_capsule(narrow), "diagonal": rule_capsule(diagonal),
     "unfold": rule_capsule(unfold), "as_strided": rule_capsule(as_strided),

@@ -385,6 +385,27 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     return 0
 
 
+cdef int narrow_embed(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call, object name) except -1:
+    """shape, dim, start, length: x stands in a part of one axis of zeros."""
+    cdef const tf_view *x = inputs[0]
+    cdef tf_view *y = outputs[0]
+    cdef int k, dim = <int>at.i[9]
+    cdef int64_t first = at.i[10], length = at.i[11]
+    shape_attribute(y, at.i, x.dtype)
+    cdef bint fits = x.ndim == y.ndim > dim
+    for k in range(y.ndim if fits else 0):
+        fits = fits and x.shape[k] == (length if k == dim else y.shape[k])
+    if fits:
+        first += y.shape[dim] if first < 0 else 0
+        fits = 0 <= first <= y.shape[dim] - length
+    if not fits:
+        raise RuntimeError(
+            f"{name}: input of shape {shape_of(x)} is no part of length {length} from {at.i[10]} on "
+            f"of dim {dim} of shape {shape_of(y)}")
+    return 0
+
+
 # ---- random numbers
 
 cdef int fill_float(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -465,6 +486,7 @@ RULES = {
     "index_put": rule_capsule(index_put), "put_embed": rule_capsule(put_embed),
     "nonzero": rule_capsule(nonzero), "triangle": rule_capsule(triangle),
     "cat": rule_capsule(cat), "pad_constant": rule_capsule(pad_constant),
+    "narrow_embed": rule_capsule(narrow_embed),
     "uniform": rule_capsule(uniform), "normal": rule_capsule(normal),
     "exponential": rule_capsule(exponential), "randint": rule_capsule(randint),
     "bernoulli": rule_capsule(bernoulli), "random_bits": rule_capsule(random_bits),

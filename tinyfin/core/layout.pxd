@@ -143,6 +143,16 @@ cdef inline bint reshape_strides(const tf_view *x, tf_view *y) noexcept nogil:
     return True
 
 
+cdef inline void narrow_padding(const tf_view *y, const tf_attrs *at, tf_attrs *pad) noexcept nogil:
+    """What narrow_embed (shape, dim, start, length) of result y is as pad_constant: with zeros before and after."""
+    cdef int dim = <int>at.i[9], k = y.ndim - 1 - dim, i
+    cdef int64_t start = at.i[10] + y.shape[dim] if at.i[10] < 0 else at.i[10]
+    pad.i[0], pad.f[0] = 2 * (k + 1), 0.0
+    for i in range(2 * k):
+        pad.i[1 + i] = 0
+    pad.i[1 + 2 * k], pad.i[2 + 2 * k] = start, y.shape[dim] - start - at.i[11]
+
+
 cdef inline int collapse(int ndim, int64_t *shape, int64_t **strides, int n) noexcept nogil:
     """Merges neighbouring axes that every operand steps through as one; returns the new ndim."""
     cdef int i, j, out = 0

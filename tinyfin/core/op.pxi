@@ -9,12 +9,32 @@ cdef dict ALIASES = {"axis": "dim", "keepdims": "keepdim"}   # NumPy's names, as
 cdef class Rule:
     """A derivative rule and where each of its parameters comes from.
 
-    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 5 cotangent or None, 6 its tangent, 8 its dtype;
-    each followed by a number. constant: 0 call fn, 1 or -1 that factor, 2 no derivative at all.
+    codes: 0 cotangent, 1 result, 2 argument, 3 its shape, 4 attribute, 5 cotangent or None, 6 its tangent, 8 its dtype,
+    9 how many of its elements stand behind one of the result's; each followed by a number. constant: 0 call fn, 1 or -1
+    that factor, 2 no derivative at all.
     """
 
-    def __init__(self, fn, bytes codes, int constant=0, str over=None):
-        self.fn, self.codes, self.constant, self.over = fn, codes, constant, over
+    def __init__(self, fn, bytes codes, int constant=0):
+        self.fn, self.codes, self.constant = fn, codes, constant
+        self.found, self.asked = {}, fn is None
+
+    @property
+    def lines(self):
+        """Kinds of arguments -> the form in which the walk runs fn for them; None where it calls fn."""
+        return self.found
+
+    @lines.setter
+    def lines(self, dict found):
+        self.found, self.last_line = found, None
+
+    @property
+    def over(self):
+        """The elementwise row that fn does nothing but call, on its parameters in order; or None."""
+        return over_of(self)
+
+    @over.setter
+    def over(self, str name):
+        self.called, self.asked = name, True
 
     def parts(self):
         """(code, number) of each parameter."""
@@ -22,6 +42,13 @@ cdef class Rule:
 
     def __repr__(self):
         return f"<Rule {self.parts()}>"
+
+
+cdef str over_of(Rule rule):
+    """rule.over, found when it is first asked for."""
+    if not rule.asked:
+        rule.called, rule.asked = HOOKS["only_called"](rule), True
+    return rule.called
 
 
 cdef uint32_t named_by(rule):
@@ -46,11 +73,13 @@ cdef class Op:
         self.arg_names, self.public_names, self.optional = row.arg_names, row.public_names, row.optional
         self.nin, self.nout, self.index = len(row.arg_names), row.nout, row.index
         self.view, self.variadic = row.view, row.variadic
-        self.copies = bool(row.copies)
+        self.copies, self.nondiff, self.whole = bool(row.copies), bool(row.nondiff), bool(row.whole)
         self.scalars = bool(row.scalars)
         self.elementwise = row.expr is not None
         self.result_class = {"same": 0, "float": 1, "bool": 2, None: 0}[row.result]
         self.attrs, self.params, self.has_attrs = attrs, params, len(attrs) > 0
+        for i, (_, is_attr, number) in enumerate(params):
+            self.places[i] = -1 - number if is_attr else number
         self.varargs, self.formula, self.batch = row.varargs, row.formula, row.batch
         self.linear = row.jvp == "linear"
         self.mutates = tuple([a in row.mutates for a in row.arg_names]) if row.mutates else ()
@@ -86,7 +115,7 @@ cdef class Op:
         """Derivative rules and what they save."""
         self.vjp, self.vjp_all, self.partials, self.jvp = vjp, vjp_all, partials, jvp
         self.save_inputs, self.save_y, self.saves_shapes = tuple(saves), save_y, shapes
-        self.save_any = save_y or any(saves)
+        self.save_any, self.blind = save_y or any(saves), self.row.blind
         for i in range(min(self.nin, MAX_ARGS)):
             self.saves_for[i] = named_by(vjp_all) | named_by(vjp[i] if vjp is not None else None)
 
@@ -260,31 +289,35 @@ cdef object call_general(Op op, PyObject **args, int n, PyObject *kwnames):
 cdef tuple pack_varargs(Op op, PyObject **args, int *n, int nparams):
     """x.reshape(2, 3): trailing integers become the last attribute's tuple."""
     cdef int first = nparams - 1, i
+    cdef tuple packed
     if not op.varargs:
         raise TypeError(f"{op.name}: takes at most {nparams} arguments, {n[0]} were given")
     if n[0] == nparams and isinstance(<object>args[first], (tuple, list)):
         return None
-    return tuple([<object>args[i] for i in range(first, n[0])])
+    packed = nones(n[0] - first)
+    for i in range(first, n[0]):
+        put_item(packed, i - first, <object>args[i])
+    followed(packed)
+    return packed
 
 
 cdef int sort_out(Op op, PyObject **given, int nparams, PyObject **tensors, PyObject **values) except -1:
     """Parameters in the users' order to tensor arguments and attributes; NULL where none was given."""
     cdef int p, i
-    cdef tuple param
     for i in range(op.nin):
         tensors[i] = NULL
     for i in range(len(op.attrs)):
         values[i] = NULL
     for p in range(nparams):
-        param = <tuple>op.params[p]
-        i = param[2]
-        if param[1]:
-            values[i] = given[p]
+        i = op.places[p]
+        if i < 0:
+            values[-1 - i] = given[p]
         elif given[p] != NULL and given[p] != <PyObject *>None:
             tensors[i] = given[p]
         elif not op.optional[i] and not (op.variadic and i == op.nin - 1):
-            raise TypeError(f"{op.name}: missing argument '{param[0]}'" if given[p] == NULL else
-                            f"{op.name}: {param[0]} is None, expected a Tensor")
+            name = (<tuple>op.params[p])[0]
+            raise TypeError(f"{op.name}: missing argument '{name}'" if given[p] == NULL else
+                            f"{op.name}: {name} is None, expected a Tensor")
     return 0
 
 

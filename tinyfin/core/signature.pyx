@@ -6,6 +6,10 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.dtype cimport dtype_id, dtype_object
 from tinyfin.core.infer cimport wrapped
 
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object o)
+    int64_t PyLong_AsLongLongAndOverflow(object o, int *overflow) except? -1
+
 cdef enum:
     INT, BOOL, DIM, DIM1, DTYPE, CHOICE, OPTINT, FLOAT, OPTFLOAT, INTS3, DIMS, SHAPE, SPEC
 
@@ -16,11 +20,13 @@ cdef dict CODES = {
 
 
 cdef int64_t as_int(object value, str op, str name) except? -1:
-    if type(value) is int:
-        try:
-            return value
-        except OverflowError:
-            raise OverflowError(f"{op}: {name} is {value}, which does not fit 64 bits") from None
+    cdef int beyond = 0
+    cdef int64_t number
+    if PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &beyond)
+        if beyond:
+            raise OverflowError(f"{op}: {name} is {value}, which does not fit 64 bits")
+        return number
     try:
         value = value.__index__()
     except AttributeError:

@@ -99,6 +99,7 @@ cdef dict LIVE = {}        # address of a large storage -> (bytes, operation tha
 cdef dict ALLOCATORS = {}  # backend slot -> function (bytes, device index) -> object owning the block
 
 
+@cython.freelist(128)
 @cython.binding(False)
 cdef class Storage:
     """Bytes shared by a tensor and its views, with a version that in-place writes raise."""
@@ -171,8 +172,11 @@ cdef Storage allocate(size_t nbytes, int backend, int index, str label):
 cdef Storage allocate_on_device(size_t nbytes, int backend, int index):
     """The allocator's object owns the bytes: it has the buffer protocol, or a number `block`, or nothing."""
     cdef Storage s = Storage.__new__(Storage)
-    owner = ALLOCATORS[backend](nbytes, index)
-    s.owner, s.nbytes, s.backend, s.index = owner, nbytes, backend, index
+    allocator = ALLOCATORS[backend]
+    s.nbytes, s.backend, s.index = nbytes, backend, index
+    if allocator is None:
+        return s
+    owner = s.owner = allocator(nbytes, index)
     if PyObject_CheckBuffer(owner):
         PyObject_GetBuffer(owner, &s.buf, PyBUF_WRITABLE)
         s.has_buffer, s.data = True, <char *>s.buf.buf
@@ -182,7 +186,7 @@ cdef Storage allocate_on_device(size_t nbytes, int backend, int index):
 
 
 def set_allocator(int backend, allocator):
-    """Gives the core the allocator of a device backend: (bytes, index) -> owner of the block."""
+    """Gives the core the allocator of a device backend: (bytes, index) -> owner of the block; None has no memory."""
     ALLOCATORS[backend] = allocator
 
 

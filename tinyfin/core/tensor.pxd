@@ -1,6 +1,6 @@
 """Tensor, Node, Op and the call for cimport."""
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from tinyfin.core.abi cimport tf_attrs, tf_call, tf_kernel, tf_view
 from tinyfin.core.infer cimport tf_rule
@@ -52,7 +52,11 @@ cdef class Rule:
     cdef readonly object fn
     cdef bytes codes               # where each parameter comes from
     cdef readonly int constant     # 0: call fn; see Rule
-    cdef public str over           # the elementwise row that fn does nothing but call, on its parameters in order
+    cdef dict found                # see lines
+    cdef object last_line          # the one found last, and for which kinds
+    cdef uint64_t last_kinds
+    cdef str called                # see over_of
+    cdef bint asked                # whether that has been found out
 
 cdef class Op:
     cdef void *vectorcall
@@ -62,7 +66,9 @@ cdef class Op:
     cdef const void *ctx[16]
     cdef uint32_t inexact          # bits of the backends whose kernel deterministic mode refuses
     cdef readonly int nin, nout, result_class, index
-    cdef int short_form            # how many arguments mean the row's other signature; -1 for none
+    cdef readonly int short_form            # how many arguments mean the row's other signature; -1 for none
+    cdef int8_t places[40]         # of parameters in the users' order: a tensor's number, or -1 - an attribute's
+    cdef bint nondiff, whole, blind  # see the row
     cdef bint copies               # a copy, which may share bytes until one side is written
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch
@@ -82,8 +88,11 @@ cdef Tensor twin_of(Tensor x)
 cdef int check_readable(Tensor t, str what) except -1
 cdef object read_element(const tf_view *v, const char *p)
 cdef bint write_over(Op op, PyObject **args, int n, Tensor x) except -1
+cdef str over_of(Rule rule)
+cdef int parse_attrs(Op op, PyObject **values, PyObject *first, tf_attrs *at) except -1
 cdef object invoke(Op op, PyObject **args, int n, tf_attrs *at)
 cdef tuple shape_tuple(const tf_view *v)
+cdef bint has_shape(const tf_view *v, tuple shape) except -1
 cdef int bump(Tensor t) except -1
 cdef int set_history(Tensor t, Node node, int out_nr) except -1
 cdef Node make_node(Op op, PyObject **args, int n)

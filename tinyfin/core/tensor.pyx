@@ -138,7 +138,24 @@ def default_backend():
 
 cdef tuple shape_tuple(const tf_view *v):
     cdef int i
-    return tuple([v.shape[i] for i in range(v.ndim)])
+    cdef tuple shape = PyTuple_New(v.ndim)
+    cdef object size
+    for i in range(v.ndim):
+        size = v.shape[i]
+        Py_INCREF(size)
+        PyTuple_SET_ITEM(shape, i, size)
+    return shape
+
+
+cdef bint has_shape(const tf_view *v, tuple shape) except -1:
+    """Whether the sizes are these."""
+    cdef int i
+    if len(shape) != v.ndim:
+        return False
+    for i in range(v.ndim):
+        if <int64_t>shape[i] != v.shape[i]:
+            return False
+    return True
 
 
 cdef Tensor new_tensor(int ndim, const int64_t *shape, int dtype, int backend, int index, str label):

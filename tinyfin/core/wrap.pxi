@@ -85,7 +85,7 @@ def record(Op op, tuple args, tuple attrs, tuple outs):
     for a in args:
         if isinstance(a, Tensor) and flows(<Tensor>a):
             needed = True
-    if not needed or not tf_mode_here()[0] & GRAD or category[first.v.dtype] < 2 or op.row.nondiff:
+    if not needed or not tf_mode_here()[0] & GRAD or category[first.v.dtype] < 2 or op.nondiff:
         return
     if n > MAX_ARGS:
         ptr = <PyObject **>malloc(n * sizeof(void *))

@@ -13,7 +13,7 @@ SIZE = attr("size", "ints3")
 
 def spatial(shape):
     """The sizes behind batch and channels."""
-    return tuple(shape[2:])
+    return shape[2:]
 
 
 def conv_db(g):

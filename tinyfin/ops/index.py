@@ -99,8 +99,7 @@ row(
 
 def embedding_vjp(g, index, w_shape, padding_idx):
     """Rows of the cotangent added up by index; the padding row stays zero."""
-    flat = F.reshape(index, (-1,))
-    rows = F.reshape(g, (flat.shape[0], w_shape[1]))
+    flat, rows = F.reshape(index, (-1,)), F.rows(g)
     if padding_idx is not None:
         rows = F.where(F.unsqueeze(flat == padding_idx % w_shape[0], 1), 0.0, rows)
     return F.index_embed(rows, flat, w_shape, 0)

@@ -73,6 +73,21 @@ row(
 )
 
 
+row(
+    "narrow_embed",
+    "x",
+    attrs=(attr("shape", "shape"), attr("dim", "dim"), attr("start", "int"), attr("length", "int")),
+    infer="narrow_embed",
+    family="narrow_embed",
+    dtypes="any",
+    method=False,
+    function=False,
+    vjp=lambda g, dim, start, length: F.narrow(g, dim, start, length),
+    jvp="linear",
+    doc="A tensor of zeros with x in a part of one axis.",
+)
+
+
 def places(sizes):
     """How many elements a shape has."""
     n = 1

@@ -29,9 +29,7 @@ def matmul_db(g, a, b_shape):
 
 def flat(x):
     """Leading axes joined."""
-    return (
-        x if x.ndim == 2 else x.reshape(-1, x.shape[-1]) if x.numel() else x.reshape(0, x.shape[-1])
-    )
+    return x if x.ndim == 2 else F.rows(x)
 
 
 row(

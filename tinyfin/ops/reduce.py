@@ -23,8 +23,8 @@ def count(shape, dim):
 
 
 def spread(g, shape, dim, keepdim):
-    """A reduction's result, or its cotangent, at every reduced place."""
-    return F.unreduce(g, shape, axes_of(shape, dim), keepdim)
+    """A reduction's result, or its cotangent, at every reduced place; no axes are all of them."""
+    return F.unreduce(g, shape, dim or tuple(range(len(shape))), keepdim)
 
 
 def share_of_ties(g, y, x, dim, keepdim):
@@ -109,9 +109,7 @@ reduce(
     jvp="linear",
     amp="keep",
     dtypes="fh",
-    vjp=lambda g, x_shape, dim, keepdim: spread(
-        g / max(count(x_shape, dim), 1), x_shape, dim, keepdim
-    ),
+    vjp=lambda g, x_shape, x_per_y, dim, keepdim: spread(g / x_per_y, x_shape, dim, keepdim),
 )
 reduce(
     "prod",

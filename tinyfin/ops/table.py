@@ -10,7 +10,11 @@ RULES = dict(infer.RULES)
 OPS = {}
 """name -> Op, rows and in-place twins."""
 
-G, Y, ARG, SHAPE, ATTR, G_OR_NONE, TANGENT, DTYPE_OF = 0, 1, 2, 3, 4, 5, 6, 8
+G, Y, ARG, SHAPE, ATTR, G_OR_NONE, TANGENT, DTYPE_OF, PER_Y = 0, 1, 2, 3, 4, 5, 6, 8, 9
+
+
+ENDINGS = {"_shape": SHAPE, "_t": TANGENT, "_dtype": DTYPE_OF, "_per_y": PER_Y}
+"""What a rule may ask of an argument: its shape, tangent, dtype, elements for one of the result's."""
 
 
 def compile_rule(row, fn):
@@ -28,26 +32,7 @@ def compile_rule(row, fn):
     for k, name in enumerate(code.co_varnames[: code.co_argcount]):
         where, number = source(row, name)
         codes += (G_OR_NONE if where == G and k >= sure else where), number
-    return tensor.Rule(fn, bytes(codes), 0, only_called(code))
-
-
-CALLS = {
-    (lambda a: F.x(a)).__code__.co_code,
-    (lambda a, b: F.x(a, b)).__code__.co_code,
-    (lambda a, b, c: F.x(a, b, c)).__code__.co_code,
-}
-"""The code of functions that only call a row on their parameters, in order."""
-
-
-def only_called(code):
-    """The elementwise row that a rule does nothing but call: its result may then be written over the cotangent."""
-    names = code.co_names
-    if len(names) != 2 or names[0] != "F" or code.co_code not in CALLS:
-        return None
-    called = TABLE.get(names[1])
-    if called is None or called.expr is None or called.attrs:
-        return None
-    return names[1] if len(called.arg_names) == code.co_argcount else None
+    return tensor.Rule(fn, bytes(codes))
 
 
 def source(row, name):
@@ -59,7 +44,7 @@ def source(row, name):
         return ATTR, attrs.index(name)
     if name[0] in "gy" and (name[1:].isdigit() or len(name) == 1):
         return (G if name[0] == "g" else Y), int(name[1:] or 0)
-    for ending, code in (("_shape", SHAPE), ("_t", TANGENT), ("_dtype", DTYPE_OF)):
+    for ending, code in ENDINGS.items():
         if name.endswith(ending) and name[: -len(ending)] in args:
             return code, args.index(name[: -len(ending)])
     raise ValueError(
@@ -87,7 +72,7 @@ def needs(row, rules):
             if code == ARG:
                 saves[number] = True
             save_y = save_y or code == Y
-            shapes = shapes or code == SHAPE
+            shapes = shapes or code in (SHAPE, PER_Y)
     return saves, save_y, shapes
 
 

@@ -5,14 +5,6 @@ from tinyfin.ops.row import DIMS, F, attr, view
 SHAPE = attr("shape", "shape")
 
 
-def inverse(dims):
-    """The permutation that undoes `dims`."""
-    back = [0] * len(dims)
-    for i, d in enumerate(dims):
-        back[d] = i
-    return tuple(back)
-
-
 view(
     "reshape",
     "Another shape with the same elements; copies only where strides do not allow a view.",
@@ -31,17 +23,38 @@ view(
     vjp=lambda g, x_shape: F.reshape(g, x_shape),
 )
 view(
+    "rows",
+    "All axes but the last as one; copies only where strides do not allow a view.",
+    copies=True,
+    function=False,
+    method=False,
+    vjp=lambda g, x_shape: F.reshape(g, x_shape),
+)
+view(
     "permute",
     "Reorder axes.",
     attrs=(attr("dims", "dims"),),
     varargs=True,
-    vjp=lambda g, dims: F.permute(g, inverse(dims)),
+    vjp=lambda g, dims: F.permute_back(g, dims),
+)
+view(
+    "permute_back",
+    "Axes as they were before permute.",
+    attrs=(attr("dims", "dims"),),
+    function=False,
+    method=False,
+    vjp=lambda g, dims: F.permute(g, dims),
 )
 view(
     "transpose",
     "Exchange two axes.",
     attrs=(attr("dim0", "dim"), attr("dim1", "dim")),
     vjp=lambda g, dim0, dim1: F.transpose(g, dim0, dim1),
+)
+view(
+    "t",
+    "The transpose of a matrix; vectors and numbers stay as they are.",
+    vjp=lambda g: F.t(g),
 )
 view(
     "expand",
@@ -80,10 +93,18 @@ view(
     vjp=lambda g, x_shape, spec: F.embed_slice(g, x_shape, spec),
 )
 view(
+    "select_view",
+    "One place of an axis; the axis goes.",
+    attrs=(attr("dim", "dim"), attr("index", "int")),
+    function=False,
+    method=False,
+    vjp=lambda g, x_shape, dim, index: F.narrow_embed(F.unsqueeze(g, dim), x_shape, dim, index, 1),
+)
+view(
     "narrow",
     "Part of one axis.",
     attrs=(attr("dim", "dim"), attr("start", "int"), attr("length", "int")),
-    vjp=lambda g, x_shape, dim, start, length: F.embed_narrow(g, x_shape, dim, start, length),
+    vjp=lambda g, x_shape, dim, start, length: F.narrow_embed(g, x_shape, dim, start, length),
 )
 view(
     "diagonal",

@@ -337,6 +337,81 @@ print(rss() - before < 40 << 20)
     assert run(code, ASAN_OPTIONS=options)[0] == ["True"]
 
 
+def keeping():
+    """How many threads keep memory for temporaries of kernels."""
+    return threads.kept_scratch()[1]
+
+
+def test_the_cache_s_release_reaches_other_threads():
+    """A Python thread that has computed and goes on living."""
+    computed, done = threading.Event(), threading.Event()
+
+    def work():
+        tf.rand(200, 2000).sort(0)
+        computed.set()
+        done.wait(60)
+        tf.rand(200, 2000).sort(0)  # its memory was taken away: it takes new
+
+    other = threading.Thread(target=work)
+    tf.empty_cache()
+    before = threads.kept_scratch()
+    other.start()
+    assert computed.wait(60)
+    assert before == (0, 0) and keeping() >= 1
+    tf.empty_cache()
+    assert threads.kept_scratch() == (0, 0)
+    done.set()
+    other.join()
+    tf.empty_cache()
+
+
+def test_the_cache_s_release_reaches_workers(two):
+    x = tf.rand(300, 2000)
+    want = x.sort(0)[0].numpy().tobytes()
+    end = time.monotonic() + 60
+    while keeping() < 2 and time.monotonic() < end:  # until the machine has woken a worker in time
+        assert x.sort(0)[0].numpy().tobytes() == want
+    assert keeping() >= 2
+    tf.empty_cache()
+    assert threads.kept_scratch() == (0, 0)
+    assert x.sort(0)[0].numpy().tobytes() == want
+
+
+def test_kernels_may_ask_for_no_temporaries_first():
+    """Gradients of attention over nothing take none, and then some."""
+    q, k, v = (tf.rand(2, 2, n, 4, requires_grad=True) for n in (5, 0, 0))
+    F.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert q.grad.tolist() == tf.zeros(2, 2, 5, 4).tolist()
+    q, k, v = (tf.rand(2, 2, n, 4, requires_grad=True) for n in (0, 5, 5))
+    F.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert k.grad.tolist() == v.grad.tolist() == tf.zeros(2, 2, 5, 4).tolist()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_the_child_of_a_fork_releases_what_its_parent_s_threads_kept():
+    code = """
+import os, threading, tinyfin as tf
+from tinyfin.backends.cpu import threads
+tf.set_num_threads(1)
+computed, done = threading.Event(), threading.Event()
+def work():
+    tf.rand(200, 2000).sort(0)
+    computed.set()
+    done.wait(60)
+threading.Thread(target=work).start()
+computed.wait(60)
+child = os.fork()
+if child == 0:
+    before = threads.kept_scratch()[1]
+    tf.empty_cache()
+    tf.rand(200, 2000).sort(0)
+    os._exit(0 if before >= 1 and threads.kept_scratch()[1] == 1 else 1)
+print(os.waitpid(child, 0)[1])
+done.set()
+"""
+    assert run(code)[0] == ["0"]
+
+
 def test_interpreter_ends_after_parallel_work():
     code = "import tinyfin as tf; tf.set_num_threads(4); x = tf.rand(1 << 22).exp(); print('done')"
     for _ in range(3):

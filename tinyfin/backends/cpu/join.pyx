@@ -9,6 +9,7 @@ from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf
 from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
+from tinyfin.core.layout cimport narrow_padding
 
 cdef enum:
     LOWER, UPPER
@@ -132,6 +133,13 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     return TF_OK
 
 
+cdef int narrow_embed(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+                      tf_call *call) noexcept nogil:
+    cdef tf_attrs pad
+    narrow_padding(outputs[0], at, &pad)
+    return pad_constant(inputs, n, outputs, &pad, call)
+
+
 # ---- triangles
 
 cdef struct Triangle:
@@ -183,6 +191,7 @@ cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs, 
 KERNELS = {
     "cat": kernel_capsule(cat),
     "pad_constant": kernel_capsule(pad_constant),
+    "narrow_embed": kernel_capsule(narrow_embed),
     "tril": (kernel_capsule(triangle), LOWER),
     "triu": (kernel_capsule(triangle), UPPER),
 }

@@ -21,7 +21,7 @@ class CpuBackend(Backend):
         return kernels_in("cpu", MODULES + CPU_ALONE)
 
     def empty_cache(self, index):
-        """Gives the pool's memory back, and the temporaries that the calling thread keeps."""
+        """Gives the pool's memory back, and that for kernels' temporaries which threads keep."""
         from tinyfin.backends.cpu.threads import release_scratch
 
         release_scratch()

@@ -10,6 +10,8 @@ cdef extern from "scratch.h" nogil:
     void *tf_scratch_push(size_t bytes)
     void tf_scratch_pop(size_t bytes)
     void tf_scratch_release()
+    size_t tf_scratch_kept(int *threads)
+    void tf_scratch_child()
     size_t tf_scratch_limit
 
 cdef extern from "team.h" nogil:
@@ -68,8 +70,15 @@ def get_num_threads():
 
 
 def release_scratch():
-    """Gives the calling thread's kernel temporaries back."""
+    """Gives back the memory for temporaries of kernels that threads keep between them, workers' and callers' alike."""
     tf_scratch_release()
+
+
+def kept_scratch():
+    """(bytes, threads): what release_scratch would give back."""
+    cdef int threads
+    cdef size_t total = tf_scratch_kept(&threads)
+    return total, threads
 
 
 def scratch_limit():
@@ -80,4 +89,4 @@ def scratch_limit():
 TEAM = min(THREADS or available_cores(), 1024)
 tf_scratch_limit = SCRATCH_BYTES
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: tf_team_child())
+    os.register_at_fork(after_in_child=lambda: (tf_team_child(), tf_scratch_child()))

@@ -6,6 +6,7 @@ from tinyfin.backends.gpu.launch cimport *
 from tinyfin.backends.gpu.moves cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
+from tinyfin.core.layout cimport narrow_padding
 
 from tinyfin.backends.gpu.modules import shader
 
@@ -162,6 +163,13 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     return launch(&l, y, call)
 
 
+cdef int narrow_embed(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
+                      tf_call *call) noexcept with gil:
+    cdef tf_attrs pad
+    narrow_padding(outputs[0], at, &pad)
+    return pad_constant(inputs, n, outputs, &pad, call)
+
+
 cdef void begin_words(tf_launch *l, const Window *w, const tf_view *y, const tf_view *x, int unit, uint64_t value,
                       tf_call *call) noexcept nogil:
     """The dispatch, axes outermost first."""
@@ -222,6 +230,7 @@ cdef int triangle(const tf_view *const *inputs, int n, tf_view *const *outputs, 
 KERNELS = {
     "cat": kernel_capsule(cat),
     "pad_constant": kernel_capsule(pad_constant),
+    "narrow_embed": kernel_capsule(narrow_embed),
     "tril": (kernel_capsule(triangle), LOWER),
     "triu": (kernel_capsule(triangle), UPPER),
 }
