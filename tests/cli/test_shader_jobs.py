@@ -12,6 +12,19 @@ def test_examples():
     assert doctest.testmod(shader_jobs).failed == 0
 
 
+@pytest.mark.parametrize(
+    "args, text",
+    [
+        (["--exhaustive", "--dtype", "float16"], "takes all float32 numbers, no others"),
+        (["--exhaustive", "--jobs", "2"], "--exhaustive is split by --part"),
+        (["--jobs", "0"], "--jobs 0: a number of processes, 1 or more"),
+    ],
+)
+def test_wrong_arguments(args, text, capsys):
+    assert main.main(["shaders", "validate", "--backend", "cpu", *args]) == 2
+    assert text in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("vulkan")
 def test_processes_find_what_one_finds(capsys, tmp_path):
     """Rows, calls and findings do not depend on how many processes share them."""

@@ -94,12 +94,6 @@ def test_names_that_nothing_has(capsys):
             "--store /nonexistent/x: cannot be",
         ),
         (["--backend", "cpu", "--exhaustive", "--part", "2/1"], "is no part"),
-        (
-            ["--backend", "cpu", "--exhaustive", "--dtype", "float16"],
-            "all float32 numbers, no others",
-        ),
-        (["--backend", "cpu", "--exhaustive", "--jobs", "2"], "--exhaustive is split by --part"),
-        (["--backend", "cpu", "--jobs", "0"], "--jobs 0: a number of processes, 1 or more"),
         (["--backend", "cpu", "--exhaustive", "--kernel", "add"], "no function of one number"),
         (["--backend", "cpu", "--exhaustive", "--store", "--part", "1/2"], "all parts together"),
     ],
