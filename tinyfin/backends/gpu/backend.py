@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from _thread import RLock
 
 from tinyfin.backends.base import WATCHERS, Backend, kernels_in
@@ -128,6 +127,8 @@ class GPUBackend(Backend):
 
     def open_device(self, index: int) -> None:
         """Opens and checks a device; the checks are calls that find it among the opened ones."""
+        import atexit
+
         from tinyfin.backends.gpu.check import flush_level, same_bits
         from tinyfin.backends.gpu.faults import ALL
         from tinyfin.backends.gpu.launch import set_device
