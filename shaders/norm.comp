@@ -1,10 +1,12 @@
 /* Layer norm and RMS norm: rows of n elements of x, `step` apart, to dense rows of y; a mean and a factor for each.
  *
  * RMS: not centred. WTYPE, BTYPE: dtypes of the weights, 255 where there are none.
+ * STAGE 1: mean and factor are there (norm_sums.comp, norm_finish.comp found them), and teams of 64 share the blocks of
+ * few long rows, with layout 0, TEAMS 1 and KEEP 0.
  *
  * operands: x y w b mean rstd
  * words: uint rows; uint n; uint inner; int outer_step; int inner_step; int step; float count; float eps
- * constants: RMS OUT IN WTYPE BTYPE LAYOUT TEAMS SPLIT KEEP FULL
+ * constants: RMS OUT IN WTYPE BTYPE LAYOUT TEAMS SPLIT KEEP FULL STAGE
  * group: 256
  * numbers: float
  */
@@ -24,13 +26,21 @@ void tf_store(uint i, float d, float rs) {
 vec2 tf_pass(uint i) { return vec2(tf_x_of(i), 0.0f); }
 
 void main() {
-  if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
-  bool live = row < p_rows; /* the others go through the same barriers */
-  row = min(row, p_rows - 1u);
+  uint n = p_n, jobs = STAGE != 0u ? p_rows * ((n + 2047u) >> 11) : p_rows;
+  if (tf_group() * TF_ROWS >= jobs) return;
+  uint row = tf_group() * TF_ROWS + tf_row_here(), block = row / p_rows;
+  bool live = row < jobs; /* the others go through the same barriers */
+  row = STAGE != 0u ? row % p_rows : min(row, p_rows - 1u);
   tf_x = int(row / p_inner) * p_outer_step + int(row % p_inner) * p_inner_step;
   tf_y = int(row * n);
   precise float x[32], t[32], s, m = FB(0u);
+  if (STAGE != 0u) {
+    if (!live) return;
+    if (RMS == 0u) m = load_mean(TF_F32, int(row));
+    s = load_rstd(TF_F32, int(row));
+    TF_ALONG_BLOCK(block, n, tf_pass(i), tf_store(i, tf_sub(v.x, m), s))
+    return;
+  }
   TF_EACH x[k] = FB(tf_in(k, n) ? UB(tf_x_of(tf_element(k))) : 0x80000000u);
   if (RMS == 0u) {
     if (KEEP != 0u) TF_KEPT_SUM(s, x)

@@ -1,10 +1,12 @@
 /* Gradient of layer norm and RMS norm for x: with h = g w, ((h - mean of h) - xhat (mean of h xhat)) rstd.
  *
  * RMS: not centred, without the first mean. WTYPE: dtype of the weights, 255 where there are none.
+ * STAGE 1: the means are there, in two rows, and teams of 64 share the blocks of few long rows, with layout 0, TEAMS 1
+ * and KEEP 0.
  *
- * operands: y x g mean rstd w
+ * operands: y x g mean rstd w means
  * words: uint rows; uint n; uint inner; int outer_step[2]; int inner_step[2]; int step[2]; float count
- * constants: RMS OUT IN GIN WTYPE LAYOUT TEAMS SPLIT KEEP FULL
+ * constants: RMS OUT IN GIN WTYPE LAYOUT TEAMS SPLIT KEEP FULL STAGE
  * group: 256
  * numbers: float
  */
@@ -27,10 +29,11 @@ void tf_store(uint i, float h, float xhat, float s, float p) {
 vec2 tf_both(uint i) { return vec2(tf_h(i), tf_xhat(i)); }
 
 void main() {
-  if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
-  bool live = row < p_rows; /* the others go through the same barriers */
-  row = min(row, p_rows - 1u);
+  uint n = p_n, jobs = STAGE != 0u ? p_rows * ((n + 2047u) >> 11) : p_rows;
+  if (tf_group() * TF_ROWS >= jobs) return;
+  uint row = tf_group() * TF_ROWS + tf_row_here(), block = row / p_rows;
+  bool live = row < jobs; /* the others go through the same barriers */
+  row = STAGE != 0u ? row % p_rows : min(row, p_rows - 1u);
   int outer = int(row / p_inner), inner = int(row % p_inner);
   tf_y = int(row * n);
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
@@ -39,6 +42,13 @@ void main() {
   if (RMS == 0u) tf_m = load_mean(TF_F32, int(row));
   tf_rs = load_rstd(TF_F32, int(row));
   precise float x[32], h[32], t[32], s = FB(0u), p;
+  if (STAGE != 0u) {
+    if (!live) return;
+    if (RMS == 0u) s = load_means(TF_F32, int(row));
+    p = load_means(TF_F32, int(p_rows + row));
+    TF_ALONG_BLOCK(block, n, tf_both(i), tf_store(i, v.x, v.y, s, p))
+    return;
+  }
   TF_EACH {
     x[k] = FB(0u);
     h[k] = TF_NOTHING;

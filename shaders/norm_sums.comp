@@ -3,12 +3,13 @@
  *
  * KIND 0: of x; 1: of (x - mean)^2; 2: of g xhat, and in `second` of g, as far as WANTED has bits 1 and 2 set; with
  * bit 4, x is not centred.
- * LINE: there is one axis. The mean and rstd of element i are at i * stat_step(1) from those of the row.
+ * WTYPE: dtype of w, whose element i goes with that of g; 255: none. LINE: there is one axis. The mean and rstd of
+ * element i are at i * stat_step(1) from those of the row.
  *
- * operands: first second x g mean rstd
+ * operands: first second x g mean rstd w
  * words: uint rows; uint n; uint blocks; uint inner; int row_step[2]; int outer_step[2]; int inner_step[2];
  *   int stat_step[2]
- * constants: KIND OUT IN GIN WANTED LINE LAYOUT
+ * constants: KIND OUT IN GIN WTYPE WANTED LINE LAYOUT
  * group: 256
  * numbers: float
  */
@@ -28,6 +29,7 @@ vec2 tf_both(uint i) {
   }
   precise vec2 v = vec2(load_x(IN, tf_x + outer * p_outer_step(0) + inner * p_inner_step(0)), 0.0f);
   if (KIND == 2u) v.y = load_g(GIN, tf_g + outer * p_outer_step(1) + inner * p_inner_step(1));
+  if (KIND == 2u && WTYPE != 255u) v.y = tf_mul(v.y, load_w(WTYPE, int(i)));
   return v;
 }
 float tf_term(uint i, float x, float g) {

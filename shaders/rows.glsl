@@ -146,21 +146,25 @@ uint tf_again(uint k) {
   uint each = 2048u / PARTS;
   return (k / each * TEAMS + tf_team() << 11) + k % each * PARTS + tf_part();
 }
-/* One statement for each element i of the invocation. */
+/* One statement for each element i that the invocation has of a block. */
+#define TF_ALONG_BLOCK(BLOCK, N, READ, STATEMENT)                                                       \
+  {                                                                                                     \
+    uint tf_end = min((N), ((BLOCK) + 1u) << 11);                                                       \
+    for (uint tf_i = ((BLOCK) << 11) + tf_part(); tf_i < tf_end; tf_i += 8u * PARTS) {                  \
+      TF_READ_EIGHT(tf_i, PARTS, tf_end, READ)                                                          \
+      UNROLL for (uint u = 0u; u < 8u; u++) {                                                           \
+        uint i = tf_i + u * PARTS;                                                                      \
+        precise vec2 v = tf_v[u];                                                                       \
+        if (i < tf_end) { STATEMENT; }                                                                  \
+      }                                                                                                 \
+    }                                                                                                   \
+  }
+/* Of its row. */
 #define TF_ALONG(N, READ, STATEMENT)                                                                    \
   {                                                                                                     \
     uint tf_n = (N);                                                                                    \
-    for (uint tf_block = tf_team(); tf_block << 11 < tf_n; tf_block += TEAMS) {                         \
-      uint tf_end = min(tf_n, (tf_block + 1u) << 11);                                                   \
-      for (uint tf_i = (tf_block << 11) + tf_part(); tf_i < tf_end; tf_i += 8u * PARTS) {               \
-        TF_READ_EIGHT(tf_i, PARTS, tf_end, READ)                                                        \
-        UNROLL for (uint u = 0u; u < 8u; u++) {                                                         \
-          uint i = tf_i + u * PARTS;                                                                    \
-          precise vec2 v = tf_v[u];                                                                             \
-          if (i < tf_end) { STATEMENT; }                                                                \
-        }                                                                                               \
-      }                                                                                                 \
-    }                                                                                                   \
+    for (uint tf_block = tf_team(); tf_block << 11 < tf_n; tf_block += TEAMS)                           \
+      TF_ALONG_BLOCK(tf_block, tf_n, READ, STATEMENT)                                                   \
   }
 
 /* Numbers of eight lanes as they come, in the order 0 4 2 6 1 5 3 7, by halving: LOW in place q is the last of them. */

@@ -4,9 +4,13 @@
  * largest number in y and the logarithm of the sum of exp(x - it) in g, one for each row. NARROW: x is rounded to the
  * result's type first.
  *
- * operands: x y g
- * words: uint rows; uint n; uint inner; int outer_step[3]; int inner_step[3]; int step[3]
- * constants: KIND OUT IN GIN NARROW LAYOUT TEAMS SPLIT KEEP FULL
+ * STAGE 0: a row is one work group's, or less. Few long rows take several dispatches, in which teams of 64 share their
+ * blocks, those of all rows beside each other, with layout 0, TEAMS 1 and KEEP 0. 1: the largest number of each of
+ * `cuts` parts of `cut` blocks; 2: the sum of each block; 3: the results, `sums` having those of rows.
+ *
+ * operands: x y g largest sums
+ * words: uint rows; uint n; uint inner; int outer_step[3]; int inner_step[3]; int step[3]; uint cut; uint cuts
+ * constants: KIND OUT IN GIN NARROW LAYOUT TEAMS SPLIT KEEP FULL STAGE
  * group: 256
  * numbers: float
  */
@@ -71,10 +75,18 @@ bool tf_store(uint i, float x, float g, float m, float e, float s, float over) {
 }
 
 void main() {
-  if (tf_group() * TF_ROWS >= p_rows) return;
-  uint row = tf_group() * TF_ROWS + tf_row_here(), n = p_n;
-  bool live = row < p_rows, plain = true; /* rows past the last go through the same barriers */
-  row = min(row, p_rows - 1u);
+  uint n = p_n, blocks = (n + 2047u) >> 11, jobs = p_rows, block = 0u;
+  if (STAGE == 1u) jobs *= p_cuts;
+  if (STAGE > 1u && !(STAGE == 3u && KIND == 4u)) jobs *= blocks;
+  if (tf_group() * TF_ROWS >= jobs) return;
+  uint job = tf_group() * TF_ROWS + tf_row_here();
+  bool live = job < jobs, plain = true; /* those past the last go through the same barriers */
+  job = min(job, jobs - 1u);
+  uint row = job;
+  if (STAGE != 0u) {
+    row = job % p_rows;
+    block = job / p_rows;
+  }
   int outer = int(row / p_inner), inner = int(row % p_inner);
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
   tf_y = outer * p_outer_step(1) + inner * p_inner_step(1);
@@ -90,14 +102,38 @@ void main() {
     }
   }
   if (KIND != 2u && KIND != 3u) {
-    if (KEEP != 0u) TF_EACH m = tf_pair(true, m, x[k]);
-    else TF_ALONG(n, tf_both(i), m = tf_pair(true, m, v.x))
+    if (STAGE > 1u) {
+      for (uint k = tf_part(); k < p_cuts; k += 64u)
+        m = tf_pair(true, m, load_largest(TF_F32, int(row * p_cuts + k)));
+    } else if (STAGE == 1u) {
+      for (uint b = block * p_cut; b < min(blocks, (block + 1u) * p_cut); b++)
+        TF_ALONG_BLOCK(b, n, tf_both(i), m = tf_pair(true, m, v.x))
+    } else {
+      if (KEEP != 0u) TF_EACH m = tf_pair(true, m, x[k]);
+      else TF_ALONG(n, tf_both(i), m = tf_pair(true, m, v.x))
+    }
     m = tf_flushed(tf_largest(m));
+    if (STAGE == 1u) {
+      if (live && tf_speaks()) store_largest(TF_F32, int(row * p_cuts + block), m);
+      return;
+    }
   }
-  if (KEEP != 0u) {
-    TF_EACH t[k] = tf_term_in(k, n, tf_term(x[k], g[k], m));
-    TF_KEPT_SUM(s, t)
-  } else TF_ROW_SUM(s, n, tf_both(i), tf_term(v.x, v.y, m))
+  if (STAGE == 2u) {
+    precise float none;
+    TF_BLOCK_SUMS(s, block, n, tf_both(i), tf_term(v.x, v.y, m), none, TF_NOTHING)
+    tf_join(false, s);
+    s = tf_joined(false, 0u);
+    if (live && tf_speaks()) store_sums(TF_F32, int(job), s);
+    return;
+  }
+  if (STAGE == 3u) {
+    s = load_sums(TF_F32, int(row));
+  } else {
+    if (KEEP != 0u) {
+      TF_EACH t[k] = tf_term_in(k, n, tf_term(x[k], g[k], m));
+      TF_KEPT_SUM(s, t)
+    } else TF_ROW_SUM(s, n, tf_both(i), tf_term(v.x, v.y, m))
+  }
   if (!live) return;
   if (KIND == 4u) {
     if (tf_speaks()) {
@@ -110,11 +146,14 @@ void main() {
   if (KIND == 1u) s = vm_log(s);
   if (KEEP != 0u) {
     TF_EACH if (tf_in(k, n)) plain = tf_store(tf_element(k), x[k], g[k], m, t[k], s, over) && plain;
+  } else if (STAGE == 3u) {
+    TF_ALONG_BLOCK(block, n, tf_both(i), plain = tf_store(i, v.x, v.y, m, tf_term(v.x, v.y, m), s, over) && plain)
+    n = min(n, (block + 1u) << 11);
   } else {
     TF_ALONG(n, tf_both(i), plain = tf_store(i, v.x, v.y, m, tf_term(v.x, v.y, m), s, over) && plain)
   }
   if (plain) return;
-  for (uint k = 0u; KEEP != 0u ? k < KEEP : tf_again(k) < n; k++) {
+  for (uint k = STAGE == 3u ? 32u * block : 0u; KEEP != 0u ? k < KEEP : tf_again(k) < n; k++) {
     uint i = KEEP != 0u ? tf_element(k) : tf_again(k);
     if (i >= n) continue;
     precise float e = tf_exp(tf_sub(tf_x_of(i), m));

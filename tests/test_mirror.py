@@ -26,7 +26,6 @@ TOGETHER = {
     "backends/vulkan/memory.py": "backends/vulkan/test_backend.py",
     "backends/opengl/programs.py": "backends/opengl/test_backend.py",
     "backends/gpu/programs.pyx": "backends/vulkan/test_record.py",
-    "backends/gpu/faults.py": "backends/gpu/test_index.py",
     "backends/vulkan/cooperative.py": "backends/gpu/test_matmul.py",
     "backends/gpu/compile.py": "cli/test_shaders.py",
     "backends/gpu/text.py": "cli/test_shaders.py",

@@ -88,6 +88,21 @@ def test_the_table():
     assert profiler.Averages().table().count("\n") == 2
     with pytest.raises(ValueError, match="sort_by is 'time', expected one of device_time_total"):
         profiler.Averages(a).table("time")
+    for theirs, ours in profiler.ALIASES.items():
+        assert ours in profiler.SORTS
+        assert profiler.Averages(a).table(theirs) == profiler.Averages(a).table(ours)
+
+
+def test_activities(gpu):
+    """Without that of devices their times are not taken; calls are noted all the same."""
+    x = tf.ones(3).to(gpu)
+    for names, timed in (([profiler.ProfilerActivity.CPU], False), (["cpu", "device"], True)):
+        with profiler.profile(activities=names) as p:
+            (x + 1).cpu()
+        assert [a.count for a in p.key_averages() if a.key == "add"] == [1]
+        assert bool(p.timed) == timed
+    with pytest.raises(ValueError, match="activities has 'gpu', expected"):
+        profiler.profile(activities=["gpu"])
 
 
 def test_ranges_and_threads():

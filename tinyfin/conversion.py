@@ -196,20 +196,34 @@ def signature_of(op):
 
 
 def reduce_tensor(t):
-    """Pickling: bytes, dtype, shape, requires_grad; a subclass comes back as itself, with its attributes.
+    """Pickling: bytes, dtype, shape, requires_grad, the device but for the CPU; a subclass comes back as itself, with
+    its attributes.
 
     Each tensor's own elements are written, so that a slice does not carry its whole storage; views
     that shared memory come back apart.
     """
     host = t.detach().cpu().contiguous()
-    made = rebuild, (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
+    told = (type(t), exchange.to_bytes(host), t.dtype, tuple(t.shape), t.requires_grad)
+    made = rebuild, (*told, str(t.device)) if t.device.slot else told
     state = getattr(t, "__dict__", None)
     return (*made, dict(state)) if state else made
 
 
-def rebuild(cls, data, dtype, shape, requires_grad):
-    """The inverse of reduce_tensor."""
+def rebuild(cls, data, dtype, shape, requires_grad, device=None):
+    """The inverse of reduce_tensor.
+
+    Raises:
+        RuntimeError: the tensor was on a device that is not to be had.
+    """
     t = exchange.from_bytes(data, dtype, shape)
+    if device is not None:
+        try:
+            t = t.to(device)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"unpickling: the tensor was on {device}, which is not to be had here ({error}); pickle cpu() of it, "
+                "or write it with tinyfin.save and read it with tinyfin.load(file, map_location='cpu')"
+            ) from error
     if cls is not Tensor:
         return Tensor._make_subclass(cls, t, requires_grad)
     return t.requires_grad_(requires_grad) if requires_grad else t

@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     Shapes = tuple[tuple[int, ...], ...]
 
 SORTS = ("device_time_total", "cpu_time_total", "device_time", "cpu_time", "count", "bytes")
+ALIASES = {
+    "self_cpu_time_total": "cpu_time_total",
+    "self_cpu_memory_usage": "bytes",
+    "cpu_memory_usage": "bytes",
+    **{
+        f"{mine}{name}_{what}": f"device_{what}"
+        for mine in ("", "self_")
+        for name in ("cuda", "xpu", "device")
+        for what in ("time_total", "time")
+    },
+    **{f"{mine}{n}_memory_usage": "bytes" for mine in ("", "self_") for n in ("cuda", "device")},
+}
+"""PyTorch's names of these; a call of a kernel has no others inside it."""
 RANGE = -1
 """Slot of a range that the program named itself."""
 
@@ -111,8 +124,9 @@ class Averages(list[Average]):
         """The text of a table, the row that takes most first.
 
         Args:
-            sort_by: 'device_time_total', 'cpu_time_total', 'device_time', 'cpu_time', 'count' or 'bytes'; default
-                the time on the device where one was taken, else that on the CPU.
+            sort_by: 'device_time_total', 'cpu_time_total', 'device_time', 'cpu_time', 'count' or 'bytes', or one of
+                PyTorch's names for them, such as 'self_cuda_time_total'; default the time on the device where one
+                was taken, else that on the CPU.
             row_limit: rows at most; -1 shows all.
 
         Raises:
@@ -120,6 +134,7 @@ class Averages(list[Average]):
         """
         timed = any(a.device_time_total for a in self)
         sort_by = sort_by or ("device_time_total" if timed else "cpu_time_total")
+        sort_by = ALIASES.get(sort_by, sort_by)
         if sort_by not in SORTS:
             raise ValueError(f"table: sort_by is {sort_by!r}, expected one of {', '.join(SORTS)}")
         total = {
@@ -173,17 +188,31 @@ def size(nbytes: float) -> str:
     return f"{nbytes} B"
 
 
+class ProfilerActivity:
+    """What a profile takes the time of: PyTorch's names.
+
+    >>> from tinyfin.profiler import ProfilerActivity
+    >>> ProfilerActivity.CPU
+    'cpu'
+    """
+
+    CPU = "cpu"
+    CUDA = XPU = DEVICE = "device"
+
+
 class profile:
     """Notes every call of a kernel while it is open, in all threads.
 
     Args:
         record_shapes: note the shapes of arguments too.
         profile_memory: keep what each device's tensors hold at the begin, at the end and at most.
+        activities: `ProfilerActivity.CPU` alone leaves the times on devices out; calls are noted always.
 
     The time of a dispatch is that from the end of the work before it, or from its own begin, to its end.
 
     Raises:
         RuntimeError: another profile is open.
+        ValueError: an activity is none of `ProfilerActivity`.
 
     >>> import tinyfin
     >>> from tinyfin.profiler import profile
@@ -195,8 +224,20 @@ class profile:
 
     open: list[profile] = []
 
-    def __init__(self, record_shapes: bool = False, profile_memory: bool = False) -> None:
+    def __init__(
+        self,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        *,
+        activities: Iterable[str] | None = None,
+    ) -> None:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.activities = ("cpu", "device") if activities is None else tuple(activities)
+        for activity in self.activities:
+            if activity not in ("cpu", "device"):
+                raise ValueError(
+                    f"profile: activities has {activity!r}, expected ProfilerActivity.CPU or .DEVICE"
+                )
         self.found: list[Event] = []
         self.timed: dict[str, tuple[base.Backend, int]] = {}
         self.begin_ns = self.end_ns = 0
@@ -256,7 +297,9 @@ class profile:
             self.found.append(Event(name, thread, start, end, device, spans, nbytes, shapes))
 
     def watch(self, backend: base.Backend, index: int) -> None:
-        """Takes the times of a device, if it can."""
+        """Takes the times of a device, if it can and they are asked for."""
+        if "device" not in self.activities:
+            return
         name = f"{backend.device}:{index}"
         try:
             if backend.time(index):

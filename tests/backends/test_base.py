@@ -110,6 +110,11 @@ def test_mixed_devices_are_an_error_that_names_them():
         with pytest.raises(RuntimeError, match=r"different devices .*null"):
             call()
     assert (y + 1).device.type == "null" and (2 * y).device.type == "null"
+    a, b = tf.tensor(2.0), tf.tensor(2.0, device="null")
+    for call in (lambda: a.add_(b), lambda: a.mul_(y), lambda: x + b, lambda: tf.cat([a[None], y]),
+                 lambda: tf.matmul(a, y), lambda: tf.where(a > 0, y, z)):  # fmt: skip
+        with pytest.raises(RuntimeError, match=r"different devices .*null|two matrices|dimension"):
+            call()
 
 
 def test_switch_at_import():

@@ -26,7 +26,10 @@ for f in (lambda t: t[:, ::2], lambda t: t.T, lambda t: t.flip(1), lambda t: t[1
 assert y[1, 2, 3].item() == 23 and bool(y[0, 0, 1]) and "23." in repr(y) and "device='{where}:0'" in repr(y)
 assert y.to("{where}:1").tolist() == x.tolist() and x.to("fake").to("remote").to("fake").tolist() == x.tolist()
 import pickle, copy
-assert pickle.loads(pickle.dumps(y)).tolist() == x.tolist() and copy.deepcopy(y).device.type == "{where}"
+for again in pickle.loads(pickle.dumps(y)), copy.deepcopy(y):
+    assert again.tolist() == x.tolist() and again.device == y.device and not again.requires_grad
+again = pickle.loads(pickle.dumps(tf.nn.Parameter(x.to("{where}:1"))))
+assert type(again) is tf.nn.Parameter and again.requires_grad and str(again.device) == "{where}:1"
 print("fine")
 """
     )

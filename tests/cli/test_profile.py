@@ -96,6 +96,14 @@ def test_no_script(profiled, tmp_path):
         assert done.returncode == 2 and f"there is no module {name}\n" in done.stderr
     done = profiled(SCRIPT, "--sort", "time")
     assert done.returncode == 2 and "invalid choice: 'time'" in done.stderr
+    (tmp_path / "kept.json").write_text('{"a": 1}')
+    for path, why in (("new.py", "the name of a Python"), ("kept.json", "there, and is no trace")):
+        done = profiled(SCRIPT, "--trace", path)
+        assert (
+            done.returncode == 2
+            and f"--trace {path}: cannot be written: it is {why}" in done.stderr
+        )
+    assert (tmp_path / "kept.json").read_text() == '{"a": 1}'
     done = profiled(SCRIPT, "--trace", "no/such/folder/t.json")
     assert done.returncode == 2 and "--trace no/such/folder/t.json: cannot be" in done.stderr
     assert done.stdout == ""  # told before the script runs

@@ -36,7 +36,7 @@ def test_plain_bar(monkeypatch, capsys):
             bar.advance(f"note {k}")
         bar.print("a line")
     drawn = sys.stderr.getvalue()
-    assert "\r\x1b[Kwork [" in drawn and "100% note 3" in drawn
+    assert "\r\x1b[Kwork [" in drawn and "100% 0:00 note 3" in drawn
     assert drawn.endswith("\r\x1b[K"), "the bar is wiped away at the end"
     assert capsys.readouterr().out == "a line\n"
 

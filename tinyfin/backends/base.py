@@ -422,12 +422,23 @@ def set_memory_limit(limit: int | None, device: DeviceLike | None = None) -> Non
     backend_of(slot).set_memory_limit(limit, index)
 
 
-def mixed_devices(name: str, values: Any) -> RuntimeError:
-    """The error for tensors on different devices."""
-    where = ", ".join(str(v.device) for v in values if isinstance(v, tensor.Tensor))
-    return RuntimeError(
-        f"{name}: the tensors are on different devices ({where}); move them with to()"
-    )
+def meet(op: tensor.Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an elementwise operation on one device: tensors of no dimension follow from the CPU, and
+    gradients find the way back.
+
+    Raises:
+        RuntimeError: others are on different devices, or the operation is not elementwise.
+    """
+    tensors = [v for v in args if isinstance(v, tensor.Tensor)]
+    places = {str(v.device) for v in tensors if v.device.slot or v.ndim}
+    fixed = op.plain is not None and str(args[0].device) not in places
+    if len(places) != 1 or not op.elementwise or fixed:
+        where = ", ".join(str(v.device) for v in tensors)
+        raise RuntimeError(
+            f"{op.name}: the tensors are on different devices ({where}); move them with to()"
+        )
+    device = places.pop()
+    return tuple(v.to(device) if isinstance(v, tensor.Tensor) else v for v in args)
 
 
-tensor.install_hook("mixed_devices", mixed_devices)
+tensor.install_hook("meet", meet)

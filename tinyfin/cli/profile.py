@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
         what = "module" if args.module else "file"
         print(f"tinyfin profile: there is no {what} {args.script}", file=sys.stderr)
         return 2
-    why = unwritable(args.trace) if args.trace else None
+    why = (not_a_trace(args.trace) or unwritable(args.trace)) if args.trace else None
     if why is not None:
         print(f"tinyfin profile: --trace {args.trace}: cannot be written: {why}", file=sys.stderr)
         return 2
@@ -89,6 +89,20 @@ def run(args: Namespace) -> int:
         p.export_chrome_trace(args.trace)
         print(f"trace written to {args.trace}: open it in https://ui.perfetto.dev", file=sys.stderr)
     return code
+
+
+def not_a_trace(path: str) -> str | None:
+    """Why a file is not written over: it is a program, or there and no trace."""
+    if path.endswith((".py", ".pyw")):
+        return "it is the name of a Python script"
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            start = file.read(64)
+    except OSError:  # the check that follows says so
+        return None
+    return None if start.lstrip().startswith(b'{"traceEvents"') else "it is there, and is no trace"
 
 
 def found(script: str, module: bool) -> bool:

@@ -32,6 +32,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._drawn = 0.0
+        self._began = time.monotonic()
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
 
     def __enter__(self) -> Progress:
@@ -74,12 +75,24 @@ class Progress:
         part = self.done / max(self.total, 1)
         filled = round(part * _WIDTH)
         bar = "#" * filled + "." * (_WIDTH - filled)
-        sys.stderr.write(f"\r\x1b[K{self.label} [{bar}] {part:4.0%} {self.note}")
+        left = left_text((now - self._began) / part * (1 - part)) if part else "-:--"
+        sys.stderr.write(f"\r\x1b[K{self.label} [{bar}] {part:4.0%} {left} {self.note}")
         sys.stderr.flush()
 
     def _clear(self) -> None:
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
+
+
+def left_text(seconds: float) -> str:
+    """A time as minutes and seconds, or hours before them.
+
+    >>> left_text(75.2), left_text(3675)
+    ('1:15', '1:01:15')
+    """
+    whole = round(seconds)
+    minutes = f"{whole // 60 % 60}:{whole % 60:02}"
+    return minutes if whole < 3600 else f"{whole // 3600}:{minutes:0>5}"
 
 
 def _rich_bar() -> Any:

@@ -92,6 +92,23 @@ class Outcome:
     def passed(self) -> bool:
         return bool(self.calls) and not self.faults
 
+    @property
+    def lost(self) -> bool:
+        """Whether the device answers no more."""
+        return any("are lost" in f for f in self.faults.values())
+
+    def add(self, part: Outcome) -> None:
+        """Adds what became of more of the row's calls."""
+        self.calls += part.calls
+        self.flushing |= part.flushing
+        self.tested |= part.tested
+        self.asked |= part.asked
+        for mode in (NORMAL, DETERMINISTIC):
+            self.worst[mode] = max(self.worst[mode], part.worst[mode])
+            self.differing[mode] += part.differing[mode]
+        self.first = part.first | self.first
+        self.faults = part.faults | self.faults
+
     def text(self) -> str:
         """The result in a line."""
         if not self.calls and not self.faults:
@@ -143,6 +160,11 @@ def cases(name: str, dtype: str) -> Iterator[tuple[Call, str]]:
             yield call, "dense"
             if call.layouts:
                 yield call, odd[k % len(odd)]
+
+
+def dtypes_wanted(name: str, only: Sequence[str]) -> list[str]:
+    """Dtypes in which a row is tried: those of `only`, or all that devices compute in."""
+    return [d for d in dtypes_of(name) if not only or d in only]
 
 
 @contextlib.contextmanager
@@ -221,7 +243,7 @@ class Comparison:
 
     def __init__(self, name: str, device: str, keeps: bool, only: Sequence[str] = ()) -> None:
         self.device, self.keeps = device, keeps
-        self.dtypes = [d for d in dtypes_of(name) if not only or d in only]
+        self.dtypes = dtypes_wanted(name, only)
         self.outcome = Outcome(name)
 
     def run(self) -> Outcome:
@@ -238,7 +260,7 @@ class Comparison:
                         self.one(name, call, dtype, layout, DETERMINISTIC, TINY)
                     if table.TABLE[name].inplace and layout in TWINS and is_solid(call):
                         self.one(name + "_", call, dtype, layout, NORMAL)
-                    if self.lost():
+                    if self.outcome.lost:
                         return self.outcome
         return self.outcome
 
@@ -249,10 +271,6 @@ class Comparison:
         if structured:
             return layout == "dense"
         return first or dtype in FLOATS or row.result == "float"
-
-    def lost(self) -> bool:
-        """Whether the device answers no more."""
-        return any("are lost" in f for f in self.outcome.faults.values())
 
     def one(
         self, name: str, call: Call, dtype: str, layout: str, mode: str, scale: float = 1.0

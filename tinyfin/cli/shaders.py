@@ -51,6 +51,12 @@ def add_parser(commands: Any) -> None:
     validate.add_argument(
         "--dtype", action="append", default=[], metavar="D", help="only rows' calls in this dtype"
     )
+    validate.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes that rows are shared among (default: one for each core, fewer for few rows)",
+    )
     listing.add_argument(
         "--rows", action="store_true", help="show the names of the rows that validate takes instead"
     )
@@ -259,8 +265,21 @@ def run_validate(args: Namespace) -> int:
     reason = backend.missing(args.device) if args.device else backend.missing()
     if reason is not None:
         return complain(f"--backend {args.backend} --device {args.device}: {reason}")
+    strange = [d for d in args.dtype if d not in ALL]
+    if strange:
+        return complain(f"--dtype {strange[0]}: devices compute in {', '.join(ALL)}")
+    if args.jobs is not None and args.jobs < 1:
+        return complain(f"--jobs {args.jobs}: a number of processes, 1 or more")
     if args.exhaustive:
         from tinyfin.cli.shader_functions import run_exhaustive
+
+        other = [d for d in args.dtype if d != "float32"]
+        if other:
+            return complain(
+                f"--dtype {other[0]}: --exhaustive takes all float32 numbers, no others"
+            )
+        if args.jobs is not None:
+            return complain("--jobs is for the comparison of rows; --exhaustive is split by --part")
 
         return run_exhaustive(args)
     if args.backend in ("cpu", "blas", "null"):
@@ -269,9 +288,6 @@ def run_validate(args: Namespace) -> int:
         )
     if args.part != "1/1":
         return complain("--part goes with --exhaustive: it is a part of all float32 numbers")
-    strange = [d for d in args.dtype if d not in ALL]
-    if strange:
-        return complain(f"--dtype {strange[0]}: devices compute in {', '.join(ALL)}")
     backend.open()
     return Validation(args, backend).run()
 
@@ -404,24 +420,25 @@ class Validation:
 
     def compare(self, rows: Sequence[str], keeps: bool) -> list[Outcome]:
         """Runs the rows; tells of each in a line."""
-        from tinyfin.cli.shader_rows import Comparison
+        from tinyfin.cli import shader_jobs
 
+        only = self.args.dtype
+        shares = len(shader_jobs.shares_of(rows, only))
+        jobs = self.args.jobs or shader_jobs.usual_jobs(shares)
         if rows:
-            self.say("\nrows")
+            self.say("\nrows", f"in {jobs} processes" if jobs > 1 else "")
         found: list[Outcome] = []
-        with Progress(len(rows), "rows") as bar:
+        with Progress(shares, "rows") as bar:
             self.say.bar = bar
-            for name in rows:
-                comparison = Comparison(name, self.device, keeps, self.args.dtype)
-                outcome = comparison.run()
+            done = shader_jobs.compared(rows, self.device, keeps, only, jobs, bar.advance)
+            for outcome in done:
                 found.append(outcome)
-                self.say(f"  {name}", ("" if outcome.passed else "FAULT: ") + outcome.text())
+                fault = "" if outcome.passed else "FAULT: "
+                self.say(f"  {outcome.name}", fault + outcome.text())
                 for text in (outcome.first | outcome.faults).values():
                     self.say("", text)
-                if comparison.lost():
+                if outcome.lost:
                     self.say("", "the device is lost: what follows is not run")
-                    break
-                bar.advance(name)
             self.say.bar = None
         self.failed += [o.name for o in found if not o.passed]
         self.findings["rows"] = {o.name: o.as_json() for o in found}

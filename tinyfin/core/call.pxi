@@ -79,7 +79,7 @@ cdef struct Gathered:       # what the arguments of a call say
 
 
 cdef int gather(Op op, PyObject **args, int n, const tf_view **ins, Gathered *g) except -1:
-    """The views of all arguments, which must be on one device."""
+    """The views of all arguments; 1 where they are not on one device."""
     cdef int i
     cdef Tensor t
     g.backend, g.record, g.used = -1, False, 0
@@ -98,7 +98,7 @@ cdef int gather(Op op, PyObject **args, int n, const tf_view **ins, Gathered *g)
             if g.backend < 0:
                 g.backend, g.index = t.v.backend, t.v.index
             elif g.backend != t.v.backend or g.index != t.v.index:
-                raise HOOKS["mixed_devices"](op.name, [<object>args[k] for k in range(n) if args[k] != NULL])
+                return 1
         elif op.scalars and g.used < 4 and wrap_number(<object>args[i], &g.numbers[g.used], &g.slots[g.used]):
             ins[i] = &g.numbers[g.used]
             g.used += 1
@@ -107,6 +107,12 @@ cdef int gather(Op op, PyObject **args, int n, const tf_view **ins, Gathered *g)
     if g.backend < 0:
         raise TypeError(f"{op.name}: none of the arguments is a Tensor, at least one must be")
     return 0
+
+
+cdef object run_met(Op op, PyObject **args, int n, const tf_attrs *at):
+    """With the arguments on one device, where those elsewhere are numbers on the CPU."""
+    return op.run_with(HOOKS["meet"](op, tuple([None if args[i] == NULL else <object>args[i] for i in range(n)])),
+                       op.decode(at))
 
 
 cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits):
@@ -119,7 +125,8 @@ cdef object run(Op op, PyObject **args, int n, const tf_attrs *at, uint32_t bits
         if ins == NULL:
             raise MemoryError(f"{op.name}: no memory for {n} arguments")
     try:
-        gather(op, args, n, ins, &g)
+        if gather(op, args, n, ins, &g):
+            return run_met(op, args, n, at)
         g.record = g.record and bits & GRAD
         if op.formula is not None and (op.kernel[g.backend] == NULL or
                                        (g.record and op.vjp is None and op.vjp_all is None)):

@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 import tinyfin as tf
+from tinyfin.backends.base import REGISTRY
 from tinyfin.backends.gpu import modules
 
 SCRIPT = """
@@ -173,3 +174,14 @@ def test_the_package_has_what_it_needs():
     assert modules.wrong() is None
     with pytest.raises(LookupError, match="has no module nonsense, as it was made for another"):
         modules.shader("nonsense")
+
+
+def test_constants_that_a_module_does_not_read_make_no_program(gpu):
+    """Who flushes subnormal numbers is nothing to integers, and OpenGL has no elements before the first."""
+    device = REGISTRY[gpu].opened_device(0)
+    whole, real = (modules.shader(f"elementwise_add_{kind}") for kind in ("int", "f32"))
+    rest = (3, 3, 3, 0, 3, 0) + (0,) * 4
+    make = device.stream.make
+    assert make(whole, (0, 0, *rest)) == make(whole, (2, 0, *rest))
+    assert make(real, (0, 0, *rest)) != make(real, (2, 0, *rest))
+    assert (make(whole, (0, 1, *rest)) == make(whole, (0, 2, *rest))) == (gpu == "opengl")

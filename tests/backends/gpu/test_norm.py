@@ -125,3 +125,76 @@ def test_deterministic_mode():
         same_row("softmax_grad", g, x, 1)
         _, mean, rstd = same_row("native_layer_norm", x, (200,), None, None, 0.0)
         same_row("layer_norm_grad", g, x, mean, rstd, None, (200,), 0.0, True, True)
+
+
+# ---- few long rows, of which several work groups share each: the rule and the sizes stand in rows.pxd
+
+LONG = [(64, 8193, False), (65, 8193, False), (1, 34817, False), (2, 10240, True)]
+"""Rows and elements, on both sides of the rule, at ends of blocks and past them; whether in deterministic mode."""
+
+
+@pytest.mark.parametrize("rows, n, deterministic", LONG)
+def test_softmax_of_few_long_rows(rows, n, deterministic):
+    with tf.deterministic(deterministic):
+        x = tf.randn(rows, n) * 5
+        x[0, n - 1] = 30.0  # the largest number is the last one's
+        for name in ("softmax", "log_softmax"):
+            y = same_row(name, x, 1, None)[0]
+            same_row(name + "_grad", tf.randn(rows, n), y, 1)
+        same_row("cross_entropy_forward", x, tf.arange(rows), None, "mean", -100)
+
+
+@pytest.mark.parametrize("shape, dim", [((20000, 3), 0), ((2, 9000, 4), 1), ((4, 9001, 1), 1)])
+def test_softmax_of_few_long_columns(shape, dim):
+    """Of halves, and where rows do not lie along memory."""
+    for dtype in (tf.float32, tf.bfloat16):
+        x, g = (tf.randn(shape) * 5).to(dtype), tf.randn(shape).to(dtype)
+        same_row("softmax_grad", g, same_row("softmax", x, dim, None)[0], dim)
+    same_row("log_softmax", (tf.randn(shape) * 9).to(tf.int32), dim, tf.float16)
+
+
+def test_softmax_of_very_long_rows():
+    """More blocks than parts with a largest number; more than a block of blocks."""
+    inf, nan = float("inf"), float("nan")
+    x = tf.randn(3, 257 * 2048 + 1)
+    x[0, 5000], x[1, 9000], x[2, 70000] = inf, nan, -inf
+    same_row("softmax", x, 1, None)
+    same_row("cross_entropy_forward", x, tf.arange(3), None, "mean", -100)
+    same_row("softmax", tf.full((1, 9000), -inf), 1, None)
+    same_row("log_softmax", tf.randn(1, 2049 * 2048 + 3), 1, None)
+
+
+@pytest.mark.parametrize("rows, n, deterministic", LONG)
+def test_norms_of_few_long_rows(rows, n, deterministic):
+    with tf.deterministic(deterministic):
+        x, g = tf.randn(rows, n) * 3 + 1, tf.randn(rows, n)
+        w, b = tf.rand(n) + 0.5, tf.randn(n)
+        _, mean, rstd = same_row("native_layer_norm", x, (n,), w, b, 1e-5)
+        same_row("layer_norm_grad", g, x, mean, rstd, w, (n,), 1e-5, True, True)
+        _, rstd = same_row("native_rms_norm", x, w, (n,), None)
+        same_row("rms_norm_grad", g, x, rstd, w, (n,), None, True)
+
+
+def test_norms_of_few_long_rows_without_weights():
+    """And rows that lie across memory, or along two axes, and halves."""
+    x = tf.randn(9000, 3).to(tf.float16).permute(1, 0)
+    for v in (x, tf.randn(2, 3, 9000).permute(1, 0, 2)):
+        g = tf.randn(v.shape).to(v.dtype)
+        _, mean, rstd = same_row("native_layer_norm", v, (9000,), None, None, 1e-5)
+        same_row("layer_norm_grad", g, v, mean, rstd, None, (9000,), 1e-5, True, True)
+        same_row("native_rms_norm", v, None, (9000,), None)
+
+
+@pytest.mark.parametrize("n", [2 * 16 * 2048 - 1, 2048 * 2048 + 2049])
+def test_reductions_of_few_long_rows(n):
+    """Sums, products, variances, extremes: parts of rows in several dispatches."""
+    x = tf.randn(2, n)
+    x[1, n - 1] = 9.0
+    for name in ("sum", "mean", "amax"):
+        same_row(name, x, 1)
+    same_row("argmax", x, 1)
+    same_row("sum", x.permute(1, 0), 0)
+    if n < 100_000:
+        same_row("prod", x * 0.01 + 1, 1)
+        same_row("var", x, 1)
+        same_row("max_dim", x.permute(1, 0), 0)

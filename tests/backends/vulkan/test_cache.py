@@ -36,6 +36,9 @@ def test_kept_and_read_again(tmp_path):
 
 @pytest.mark.usefixtures("vulkan")
 def test_nowhere_to_keep_it(tmp_path):
+    """Said once, with what to do; an empty switch asks for none."""
     (tmp_path / "file").write_text("")
-    assert run(tmp_path / "file") == "0"
+    lines, errors = isolated.run(CODE, TINYFIN_CACHE=str(tmp_path / "file"))
+    assert lines[-1] == "0" and errors.count("RuntimeWarning") == 1
+    assert f"cannot be kept in {tmp_path / 'file'} (" in errors and "set TINYFIN_CACHE to" in errors
     assert run("") == "None"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """An opened device: its stream of work, its memory, its record of bad indices."""
+    """An opened device: its stream of work, its memory, its records of bad indices."""
 
     name: str
     int64: bool
@@ -127,7 +127,10 @@ class GPUBackend(Backend):
 
     def open_device(self, index: int) -> None:
         """Opens and checks a device; the checks are calls that find it among the opened ones."""
+        import atexit
+
         from tinyfin.backends.gpu.check import flush_level, same_bits
+        from tinyfin.backends.gpu.faults import ALL
         from tinyfin.backends.gpu.launch import set_device
 
         new = self.new_device(self.find()[0][index])
@@ -136,6 +139,7 @@ class GPUBackend(Backend):
         name = f"{self.device}:{index}"
         level = tensor.note_calls(0)  # a profile is of the program's calls, not of these
         has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
+        new.faults.where = SLOTS[self.device], index
         try:
             set_device(SLOTS[self.device], index, *has)
             new.use(False)
@@ -148,6 +152,8 @@ class GPUBackend(Backend):
             raise
         finally:
             tensor.note_calls(level)
+        ALL.append(new.faults)
+        atexit.register(new.faults.tell, name, new.stream.synchronize)
         for watcher in WATCHERS:
             watcher(self, index)
 

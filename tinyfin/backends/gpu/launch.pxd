@@ -43,7 +43,7 @@ cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept
 cdef int failed(const tf_view *where, tf_call *call, object error) noexcept
 cdef object scratch(const tf_view *where, uint64_t nbytes)
 cdef uint32_t features(const tf_view *where) noexcept nogil
-cdef uint64_t fault_of(const tf_view *where) noexcept nogil
+cdef uint64_t fault_of(const tf_view *where) noexcept
 
 
 cdef inline void begin(tf_launch *l, uint32_t shader, tf_call *call) noexcept nogil:
@@ -103,7 +103,7 @@ cdef inline void write(tf_launch *l, const tf_view *v) noexcept nogil:
     operand(l, v, True)
 
 
-cdef inline void fault(tf_launch *l, const tf_view *where) noexcept nogil:
+cdef inline void fault(tf_launch *l, const tf_view *where) noexcept:
     """The next operand is where a body tells of a bad index (fault.glsl); no barrier orders it."""
     l.written |= <uint32_t>1 << (TF_FAULT_BIT + l.operands)
     number(l, fault_of(where))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 SCRATCH: dict[int, Callable[[int, int], Any]]
+TAKERS: list[Callable[[], int]]
 
 def set_device(
     slot: int,
@@ -14,3 +15,6 @@ def set_device(
     cooperative: int = 0,
     software: bool = False,
 ) -> None: ...
+def own_record(slot: int, index: int) -> int: ...
+def told(slot: int, index: int) -> list[int]: ...
+def was_read(slot: int, index: int, record: int) -> None: ...

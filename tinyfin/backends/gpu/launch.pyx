@@ -1,12 +1,29 @@
 """Dispatches: kernels of all families pack them here, each GPU backend launches them its own way."""
 from tinyfin.core.errors import FAILED
 
+cdef extern from *:
+    """
+    #ifdef _MSC_VER
+    static __declspec(thread) int tf_own_record = -1;
+    #else
+    static __thread int tf_own_record = -1;
+    #endif
+    """
+    int tf_own_record                # where this thread's bad indices are told; -1: nowhere yet
+
+cdef enum:
+    RECORDS = 64                     # of bad indices on each device, one for each thread
+    RECORD = 16                      # bytes
+
 cdef tf_launcher LAUNCHERS[TF_MAXBACKEND]
 cdef uint32_t FEATURES[TF_MAXBACKEND][256]
 cdef uint64_t FAULTS[TF_MAXBACKEND][256]
+cdef unsigned char TOLD[TF_MAXBACKEND][256][RECORDS]    # whether a body that may tell ran since the record was read
 cdef int64_t LAUNCHED[TF_MAXBACKEND][256]      # dispatches so far, as each stream counts them too
 SCRATCH = {}
 """Slot -> function of (bytes, device number) that gives a block."""
+TAKERS = []
+"""The function that gives a thread its record (faults.py)."""
 
 
 cdef int set_launcher(int slot, tf_launcher launcher) except -1:
@@ -47,14 +64,33 @@ cdef uint32_t features(const tf_view *where) noexcept nogil:
     return FEATURES[where.backend][where.index]
 
 
-cdef uint64_t fault_of(const tf_view *where) noexcept nogil:
-    """Address of the record of bad indices of a tensor's device."""
-    return FAULTS[where.backend][where.index]
+cdef uint64_t fault_of(const tf_view *where) noexcept:
+    """Address of this thread's record of bad indices on a tensor's device."""
+    global tf_own_record
+    if tf_own_record < 0:
+        tf_own_record = TAKERS[0]()
+    TOLD[where.backend][where.index][tf_own_record] = 1
+    return FAULTS[where.backend][where.index] + RECORD * <uint64_t>tf_own_record
+
+
+def own_record(int slot, unsigned char index):
+    """This thread's record, where it may tell something of a device; else -1."""
+    return tf_own_record if tf_own_record >= 0 and TOLD[slot][index][tf_own_record] else -1
+
+
+def told(int slot, unsigned char index):
+    """The records that may tell something of a device."""
+    return [k for k in range(RECORDS) if TOLD[slot][index][k]]
+
+
+def was_read(int slot, unsigned char index, unsigned char record):
+    """A record tells nothing more."""
+    TOLD[slot][index][record % RECORDS] = 0
 
 
 def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t fault, uint32_t cooperative=0,
                bint software=False):
-    """Tells kernels what a device has, and the address of four words for bad indices.
+    """Tells kernels what a device has, and the address of its records of bad indices, four words each.
 
     cooperative: 1 for matrices of float16, 2 of bfloat16, 3 of both.
     """
@@ -64,3 +100,4 @@ def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t
                              | IS_SOFTWARE * software)
     FAULTS[slot][index] = fault
     LAUNCHED[slot][index] = 0
+    memset(TOLD[slot][index], 0, RECORDS)

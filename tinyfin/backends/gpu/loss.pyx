@@ -8,7 +8,7 @@ from libc.string cimport memset
 from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.backends.gpu.norm cimport *
-from tinyfin.backends.gpu.rows cimport GROUP, Rows, groups_of, row_constants, row_words, rows_along
+from tinyfin.backends.gpu.rows cimport GROUP, Rows, rows_along
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -17,9 +17,7 @@ from tinyfin.backends.gpu.modules import shader
 
 cdef enum:
     EACH, AVERAGE, TOTAL            # reductions, in the order of the rows' choices
-    LSE = 4                         # of softmax.comp
 
-cdef int SOFTMAX = shader("softmax_f32")
 cdef int ROWS = shader("loss_rows_f32")
 cdef int LABELS = shader("loss_labels_f32")
 cdef int GRAD = shader("loss_grad_f32")
@@ -48,24 +46,6 @@ cdef int rows_of_classes(Rows *r, tf_view *x, const tf_view *y, list keep, tf_ca
 
 # ---- losses
 
-cdef int log_sums(const Rows *r, const tf_view *x, const tf_view *shift, const tf_view *logs, tf_call *call) noexcept:
-    """The largest logit of each row, and the logarithm of the sum of exp(x - it)."""
-    cdef tf_launch l
-    begin(&l, SOFTMAX, call)
-    read(&l, x)
-    write(&l, shift)
-    write(&l, logs)
-    row_words(&l, r)
-    constant(&l, 0, LSE)
-    constant(&l, 1, x.dtype)
-    constant(&l, 2, x.dtype)
-    constant(&l, 3, x.dtype)
-    constant(&l, 4, 0)
-    row_constants(&l, 5, r)
-    spread(&l, groups_of(r))
-    return launch(&l, x, call)
-
-
 cdef int loss(const tf_view *const *inputs, tf_view *const *outputs, const tf_attrs *at, bint logits,
               tf_call *call) noexcept:
     """(x, labels, weight? -> loss, total weight), and for logits what log_sums finds."""
@@ -74,7 +54,7 @@ cdef int loss(const tf_view *const *inputs, tf_view *const *outputs, const tf_at
     cdef const tf_view *weight = inputs[2]
     cdef int64_t blocks = blocks_of(label.size)
     cdef tf_launch l
-    cdef Rows r
+    cdef Rows r, by_rows
     cdef Finish f
     cdef list keep = []
     cdef int rc
@@ -84,7 +64,8 @@ cdef int loss(const tf_view *const *inputs, tf_view *const *outputs, const tf_at
     rc = rc if rc != TF_OK else dense(&label, keep, call)
     rc = rc if rc != TF_OK else floats(&parts, &x, 2 * blocks, keep, call)
     if rc == TF_OK and logits and label.size:
-        rc = log_sums(&r, &x, outputs[2], outputs[3], call)
+        by_rows = r
+        rc = softmax_rows(&by_rows, LSE, &x, outputs[2], outputs[3], keep, call)
     if rc != TF_OK:
         return rc
     if label.size:

@@ -9,7 +9,7 @@ from functools import cache
 
 from tinyfin import config
 from tinyfin.backends.gpu.prune import pruned
-from tinyfin.backends.gpu.text import assembled, numbered, valued
+from tinyfin.backends.gpu.text import assembled, included, numbered, valued
 from tinyfin.backends.gpu.unroll import unrolled
 
 TYPE_CHECKING = False
@@ -119,6 +119,23 @@ def shader(name: str) -> int:
             f"{FILE} has no module {name}, as it was made for another version of tinyfin: {HELP}"
         )
     return numbers()[name]
+
+
+@cache
+def flushes(number: int) -> bool:
+    """Whether a module asks who flushes subnormal numbers."""
+    entry = shaders()[number]
+    return entry["kind"] == "float" or "FLUSH" in included(entry["file"], parts())
+
+
+def telling(number: int, constants: Sequence[int], behind: bool) -> tuple[int, ...]:
+    """The constants of a module, those that it does not look at being 0: equal ones need one program.
+
+    Args:
+        behind: whether the API looks at BEHIND.
+    """
+    flush, before, *rest = constants[: len(shaders()[number]["constants"])]
+    return (flush if flushes(number) else 0, before if behind else 0, *rest)
 
 
 @cache

@@ -4,6 +4,7 @@ from libc.string cimport memset
 
 from tinyfin.backends.gpu.elementwise cimport dense
 from tinyfin.backends.gpu.launch cimport *
+from tinyfin.backends.gpu.reduce cimport join_parts
 from tinyfin.backends.gpu.rows cimport *
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
@@ -23,6 +24,64 @@ cdef bint is_float(int dtype) noexcept nogil:
 
 # ---- softmax
 
+cdef enum:
+    LARGEST = 1                         # stages of softmax.comp, where several work groups share a row
+    BLOCKS, RESULTS
+    CUTS = 256                          # parts of a row of which the largest numbers are found
+
+
+cdef int softmax_stage(const Rows *r, int stage, int kind, const tf_view *const *of, const tf_view *largest,
+                       const tf_view *sums, tf_call *call) noexcept:
+    """One dispatch over the rows of x, y and g."""
+    cdef tf_launch l
+    cdef int64_t blocks = blocks_of(r.n), cut = (blocks + CUTS - 1) // CUTS, cuts = (blocks + cut - 1) // cut
+    cdef int64_t each = cuts if stage == LARGEST else 1 if stage == RESULTS and kind == LSE else blocks
+    begin(&l, SOFTMAX, call)
+    read(&l, of[0])
+    operand(&l, of[1], stage == 0 or stage == RESULTS)
+    operand(&l, of[2], kind == LSE and (stage == 0 or stage == RESULTS))
+    maybe(&l, largest, stage == LARGEST)
+    maybe(&l, sums, stage == BLOCKS)
+    row_words(&l, r)
+    word(&l, cut)
+    word(&l, cuts)
+    constant(&l, 0, kind)
+    constant(&l, 1, of[1].dtype if kind != LSE else of[0].dtype)
+    constant(&l, 2, of[0].dtype)
+    constant(&l, 3, of[2].dtype if kind != LSE else of[0].dtype)
+    constant(&l, 4, kind != LSE and of[1].dtype < TF_F32 and of[0].dtype != of[1].dtype)
+    row_constants(&l, 5, r)
+    if stage:
+        constant(&l, 9, 0)
+    constant(&l, 10, stage)
+    spread(&l, groups_of(r) if stage == 0 else (r.count * each + 3) // 4)
+    return launch(&l, of[1], call)
+
+
+cdef int softmax_rows(Rows *r, int kind, const tf_view *x, const tf_view *y, const tf_view *g, list keep,
+                      tf_call *call) noexcept:
+    """Softmax of rows, its like and its gradients, in one dispatch; in four where few rows are long.
+
+    kind: of softmax.comp; LSE writes g too.
+    """
+    cdef const tf_view *of[3]
+    cdef tf_view largest, blocks, sums
+    cdef int64_t n = blocks_of(r.n)
+    cdef int rc
+    of[0], of[1], of[2] = x, y, g
+    if not scanty(r):
+        return softmax_stage(r, 0, kind, of, NULL, NULL, call)
+    lay_out_blocks(r)
+    rc = floats(&largest, y, r.count * CUTS, keep, call)
+    rc = rc if rc != TF_OK else floats(&blocks, y, r.count * n, keep, call)
+    rc = rc if rc != TF_OK else floats(&sums, y, r.count, keep, call)
+    if rc == TF_OK and kind != GRADIENT and kind != LOG_GRADIENT:
+        rc = softmax_stage(r, LARGEST, kind, of, &largest, NULL, call)
+    rc = rc if rc != TF_OK else softmax_stage(r, BLOCKS, kind, of, &largest, &blocks, call)
+    rc = rc if rc != TF_OK else join_parts(<uint64_t>blocks.block, n, &sums, call)
+    return rc if rc != TF_OK else softmax_stage(r, RESULTS, kind, of, &largest, &sums, call)
+
+
 cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
                  const tf_attrs *at, tf_call *call) noexcept with gil:
     """variant: 0 softmax, 1 log_softmax (x); 2, 3 their gradients (g, y)."""
@@ -30,7 +89,6 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *y = outputs[0]
     cdef tf_view x = inputs[1 if kind >= 2 else 0][0], g = inputs[0][0]
     cdef const tf_view *views[3]
-    cdef tf_launch l
     cdef Rows r
     cdef list keep = []
     call.detail[0] = y.dtype if not is_float(y.dtype) else x.dtype
@@ -48,19 +106,7 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
             return rc
         g = g if kind >= 2 else x
         rows_along(&r, 3, views, <int>at.i[0])
-    begin(&l, SOFTMAX, call)
-    read(&l, &x)
-    write(&l, y)
-    read(&l, &g)
-    row_words(&l, &r)
-    constant(&l, 0, kind)
-    constant(&l, 1, y.dtype)
-    constant(&l, 2, x.dtype)
-    constant(&l, 3, g.dtype)
-    constant(&l, 4, y.dtype < TF_F32 and x.dtype != y.dtype)
-    row_constants(&l, 5, &r)
-    spread(&l, groups_of(&r))
-    return launch(&l, y, call)
+    return softmax_rows(&r, kind, &x, y, &g, keep, call)
 
 
 # ---- layer norm and RMS norm
@@ -81,10 +127,83 @@ cdef bint refused(const tf_view *const *inputs, int n, const tf_view *y, tf_call
     return not is_float(y.dtype) or not within_reach(y)
 
 
+cdef inline bint one_axis(const Rows *r) noexcept nogil:
+    """Whether the rows lie along one axis, as block_sums takes them."""
+    return r.inner == r.count
+
+
+cdef inline void stage_of(tf_launch *l, const Rows *r, bint stage) noexcept nogil:
+    """FULL and STAGE behind the constants of rows, and the work groups, with four blocks each where these are shared."""
+    if stage:
+        constant(l, 9, 0)
+    constant(l, 10, stage)
+    spread(l, (r.count * blocks_of(r.n) + 3) // 4 if stage else groups_of(r))
+
+
+cdef void sums_along(Sums *s, const Rows *r, const tf_view *x) noexcept nogil:
+    """Sums over rows of x, as far as these say."""
+    memset(s, 0, sizeof(Sums))
+    s.rows, s.n, s.inner, s.x = r.count, r.n, r.n, x
+    s.row_step[0], s.inner_step[0] = r.inner_step[0], r.step[0]
+    s.row_step[1], s.inner_step[1] = r.inner_step[1], r.step[1]
+    s.stat_step[0] = 1
+
+
+cdef int norm_stats(const Rows *r, const tf_view *x, int rms, double eps, tf_view *const *outputs, list keep,
+                    tf_call *call) noexcept:
+    """The mean and the factor of rows of which several work groups share each."""
+    cdef Sums s
+    cdef Finish f
+    cdef tf_view parts, variance
+    cdef int rc
+    sums_along(&s, r, x)
+    memset(&f, 0, sizeof(f))
+    rc = floats(&parts, x, r.count * blocks_of(r.n), keep, call)
+    rc = rc if rc != TF_OK else floats(&variance, x, r.count, keep, call)
+    f.rows, f.n, f.count, f.eps, f.first = r.count, blocks_of(r.n), r.n, eps, &parts
+    if rc == TF_OK and not rms:
+        rc = block_sums(&s, OF_X, &parts, NULL, call)
+        f.a = outputs[1]
+        rc = rc if rc != TF_OK else finish(&f, MEAN, x, call)
+        s.mean = outputs[1]
+    s.wanted = NOT_CENTRED if rms else 0
+    rc = rc if rc != TF_OK else block_sums(&s, SQUARES, &parts, NULL, call)
+    f.a, f.b = &variance, outputs[1 if rms else 2]
+    return rc if rc != TF_OK else finish(&f, VARIANCE, x, call)
+
+
+cdef int norm_means(const Rows *r, const tf_view *v, int rms, const tf_view *means, list keep, tf_call *call) noexcept:
+    """The means of h and of h xhat, in two rows, where several work groups share each row. v: x, g, mean, rstd, w."""
+    cdef Sums s
+    cdef Finish f
+    cdef tf_view parts[2]
+    cdef tf_view half = means[0]
+    cdef int k, rc = TF_OK
+    sums_along(&s, r, &v[0])
+    memset(&f, 0, sizeof(f))
+    for k in range(2):
+        rc = rc if rc != TF_OK else floats(&parts[k], &v[0], r.count * blocks_of(r.n), keep, call)
+    if rc != TF_OK:
+        return rc
+    s.g, s.mean, s.rstd = &v[1], NULL if rms else &v[2], &v[3]
+    s.w = NULL if v[4].flags & TF_ABSENT else &v[4]
+    s.wanted = FIRST | (NOT_CENTRED if rms else SECOND)
+    rc = block_sums(&s, PRODUCTS, &parts[0], NULL if rms else &parts[1], call)
+    f.rows, f.n, f.count, f.a = r.count, blocks_of(r.n), r.n, &half
+    half.size = half.shape[0] = r.count
+    for k in range(2):
+        if k or not rms:
+            half.offset = k * r.count
+            f.first = &parts[1 - k]
+            rc = rc if rc != TF_OK else finish(&f, MEAN, &v[0], call)
+    return rc
+
+
 cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
               const tf_attrs *at, tf_call *call) noexcept with gil:
     """variant 0: layer norm (x, w?, b? -> y, mean, rstd); 1: RMS norm (x, w? -> y, rstd)."""
     cdef int rms = <int><size_t>call.ctx, k, rc
+    cdef bint stage
     cdef tf_view v[3]                   # x, w, b
     cdef const tf_view *x = &v[0]
     cdef tf_launch l
@@ -108,13 +227,19 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
         rc = dense(&v[k], keep, call)
         if rc != TF_OK:
             return rc
+    stage = scanty(&r) and one_axis(&r)
+    if stage:
+        rc = norm_stats(&r, x, rms, eps, outputs, keep, call)
+        if rc != TF_OK:
+            return rc
+        lay_out_blocks(&r)
     begin(&l, NORM, call)
     read(&l, x)
     write(&l, outputs[0])
     read(&l, &v[1])
     read(&l, &v[2])
-    write(&l, outputs[1])
-    write(&l, outputs[1 if rms else 2])
+    operand(&l, outputs[1], not stage)
+    operand(&l, outputs[1 if rms else 2], not stage)
     word(&l, r.count)
     word(&l, r.n)
     word(&l, r.inner)
@@ -129,7 +254,7 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     constant(&l, 3, dtype_or_none(&v[1]))
     constant(&l, 4, dtype_or_none(&v[2]))
     row_constants(&l, 5, &r)
-    spread(&l, groups_of(&r))
+    stage_of(&l, &r, stage)
     return launch(&l, outputs[0], call)
 
 
@@ -138,6 +263,8 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
     """variant 0: (g, x, mean, rstd, w? -> gx, gw, gb); 1: (g, x, rstd, w? -> gx, gw)."""
     cdef int rms = <int><size_t>call.ctx, k, rc
     cdef tf_view v[5]                   # x, g, mean, rstd, w
+    cdef tf_view means
+    cdef bint stage
     cdef const tf_view *views[2]
     cdef const tf_view *y = outputs[0]
     cdef int wanted = (1 if outputs[1].size else 0) | (2 if not rms and outputs[2].size else 0)
@@ -159,10 +286,18 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
         if rc != TF_OK:
             return rc
     if y.size:
+        stage = scanty(&r) and one_axis(&r)
+        if stage:
+            rc = floats(&means, y, 2 * r.count, keep, call)
+            rc = rc if rc != TF_OK else norm_means(&r, v, rms, &means, keep, call)
+            if rc != TF_OK:
+                return rc
+            lay_out_blocks(&r)
         begin(&l, NORM_GRAD, call)
         write(&l, y)
         for k in range(5):
             read(&l, &v[k])
+        maybe(&l, &means if stage else NULL, False)
         word(&l, r.count)
         word(&l, r.n)
         word(&l, r.inner)
@@ -179,7 +314,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
         constant(&l, 3, v[1].dtype)
         constant(&l, 4, dtype_or_none(&v[4]))
         row_constants(&l, 5, &r)
-        spread(&l, groups_of(&r))
+        stage_of(&l, &r, stage)
         rc = launch(&l, y, call)
         if rc != TF_OK:
             return rc
@@ -231,6 +366,7 @@ cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view
     maybe(&l, s.g, False)
     maybe(&l, s.mean, False)
     maybe(&l, s.rstd, False)
+    maybe(&l, s.w, False)
     word(&l, s.rows)
     word(&l, s.n)
     word(&l, blocks)
@@ -247,9 +383,10 @@ cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view
     constant(&l, 1, (first if first != NULL else second).dtype)
     constant(&l, 2, s.x.dtype)
     constant(&l, 3, s.g.dtype if s.g != NULL else 0)
-    constant(&l, 4, s.wanted)
-    constant(&l, 5, s.inner == s.n)
-    constant(&l, 6, r.layout)
+    constant(&l, 4, s.w.dtype if s.w != NULL else 255)
+    constant(&l, 5, s.wanted)
+    constant(&l, 6, s.inner == s.n)
+    constant(&l, 7, r.layout)
     if r.layout == ACROSS:
         spread(&l, groups_of(&r) * blocks)
     else:

@@ -12,6 +12,7 @@ cdef enum:
     BLOCK = 2048                    # elements of a block
     FEW = 128                       # rows of so many at most are short
     MOST = 1 << 22                  # elements of a row across memory
+    SCANTY = 256                    # more rows than this occupy a GPU as they are
 
 
 cdef struct Rows:
@@ -53,6 +54,17 @@ cdef inline void lay_out_read(Rows *r) noexcept nogil:
     if r.layout == ALONG and r.n <= BLOCK:
         r.teams = 1
     r.split, r.keep = 1, 0
+
+
+cdef inline bint scanty(const Rows *r) noexcept nogil:
+    """Whether there are so few rows, and so long ones, that several work groups share each: the same rule for all
+    devices."""
+    return r.n > 4 * BLOCK and 0 < r.count <= min(r.n // 128, <int64_t>SCANTY)
+
+
+cdef inline void lay_out_blocks(Rows *r) noexcept nogil:
+    """For rows of which teams of 64 take a block each."""
+    r.layout, r.teams, r.split, r.keep = ALONG, 1, 1, 0
 
 
 cdef inline int64_t lanes(const Rows *r) noexcept nogil:

@@ -62,7 +62,7 @@ typedef struct {
 /* The state of the context, for its thread alone. */
 typedef struct {
   tf_gl_functions fn;
-  uint32_t program, bound[TF_OPERANDS], fault; /* fault: the buffer of the record of bad indices */
+  uint32_t program, bound[TF_OPERANDS], fault; /* fault: the buffer of the records of bad indices */
   tf_hazards hazards;
   tf_gl_staging staging;
   void *fences[TF_FENCES];
@@ -170,7 +170,7 @@ static int32_t context_launch(tf_gl_context *g, uint64_t handle, const tf_launch
     at[2 * k + 1] = (uint32_t)(l->at[k] >> 32);
     if (l->written >> (TF_FAULT_BIT + k) & 1) {
       context_bind(g, k, g->fault);
-      at[2 * k] = at[2 * k + 1] = 0;
+      at[2 * k + 1] = 0; /* below it is where the record lies in the buffer */
     } else if (l->range[k].low != l->range[k].high) {
       context_bind(g, k, (uint32_t)(l->range[k].low >> TF_ADDRESS_SHIFT));
       at[2 * k + 1] = 1; /* not 0: bodies take an address of zeros for an absent operand */

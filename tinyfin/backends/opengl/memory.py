@@ -1,11 +1,11 @@
-"""An opened OpenGL device: its memory, its context's stream, its record of bad indices."""
+"""An opened OpenGL device: its memory, its context's stream, its records of bad indices."""
 
 from __future__ import annotations
 
 from time import perf_counter_ns
 
 from tinyfin.backends.gpu import backend
-from tinyfin.backends.gpu.faults import FAULT_BYTES, Faults
+from tinyfin.backends.gpu.faults import FAULT_BYTES, RECORD, Faults
 from tinyfin.backends.gpu.slabs import Pool
 
 TYPE_CHECKING = False
@@ -17,29 +17,23 @@ if TYPE_CHECKING:
 ROUND = 512
 
 
-class Record(Faults):
-    """Bad indices, in memory that only the device sees; read when a body ran that may tell of one."""
+class Records(Faults):
+    """Bad indices, in memory that only the device sees."""
 
     def __init__(self, slab: Slab, stream: Stream) -> None:
         self.stream = stream
         super().__init__(slab)
         stream.faults(slab.buffer)
 
-    def put(self, data: bytes) -> None:
-        """Writes the record's first bytes."""
-        self.stream.write(self.slab.address, data)
+    def put(self, at: int, data: bytes) -> None:
+        """Writes bytes of the records."""
+        self.stream.write(self.slab.address + at, data)
 
-    def get(self) -> bytes | bytearray:
-        """The record's first 16 bytes, when all work is done."""
-        record = bytearray(16)
-        self.stream.read(self.slab.address, record)
+    def get(self, at: int) -> bytes | bytearray:
+        """The record at so many bytes, when all work is done."""
+        record = bytearray(RECORD)
+        self.stream.read(self.slab.address + at, record)
         return record
-
-    def check(self, device: str) -> None:
-        """Raises what was found, and forgets it."""
-        if self.stream.told:
-            self.stream.told = False
-            super().check(device)
 
 
 class Device(backend.Device):
@@ -54,7 +48,7 @@ class Device(backend.Device):
         # every operand lies in one slab, and kernels can bind no more of it than this
         largest = physical.largest // ROUND * ROUND
         self.pool = Pool(opened.slab, opened.free, f"opengl: {self.name}", largest)
-        self.faults = Record(opened.slab(FAULT_BYTES), self.stream)
+        self.faults = Records(opened.slab(FAULT_BYTES), self.stream)
 
     def time(self) -> bool:
         """Begins to take the time of each dispatch."""

@@ -26,11 +26,16 @@ class Compiler:
         self.opened, self.soft = opened, soft
         self.long = opened.physical.kind == "hardware" if long is None else long
         self.programs: list[Any] = []
+        self.made: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def make(self, shader: int, constants: tuple[int, ...]) -> int:
         """The handle of a module's program: its number, and the places of its parameters above."""
-        text = modules.glsl(shader, constants, self.soft, self.long)
-        return self.opened.stream.call(lambda: self.compiled(shader, text))
+        constants = modules.telling(shader, constants, behind=False)
+        key = (shader, constants)
+        if key not in self.made:
+            text = modules.glsl(shader, constants, self.soft, self.long)
+            self.made[key] = self.opened.stream.call(lambda: self.compiled(shader, text))
+        return self.made[key]
 
     def compiled(self, shader: int, text: str) -> int:
         """A handle; on the context's thread."""

@@ -50,7 +50,6 @@ cdef extern from "stream.h":
 cdef class Stream(Programs):
     cdef tf_gl_stream *s
     cdef object jobs                 # what TF_CALL commands run, in order
-    cdef public bint told            # whether a body that tells of bad indices ran since the record was read
     cdef int check(self, int32_t rc) except -1
     cdef int wait(self, uint64_t number, uint64_t limit) except -1
     cdef tf_command *place(self) except NULL

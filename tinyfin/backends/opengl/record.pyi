@@ -14,7 +14,6 @@ ADDRESS_SHIFT: int
 _R = TypeVar("_R")
 
 class Stream(Programs):
-    told: bool
     def __init__(self, name: str, seconds: float) -> None: ...
     @property
     def lost(self) -> int: ...

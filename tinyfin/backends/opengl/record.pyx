@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from tinyfin.backends.gpu.launch cimport TF_FAULT_BIT, set_launcher, tf_launch
+from tinyfin.backends.gpu.launch cimport set_launcher, tf_launch
 from tinyfin.backends.gpu.programs cimport Programs
 from tinyfin.core.abi cimport TF_OPENGL
 
@@ -41,8 +41,6 @@ cdef int launch(int index, tf_launch *l) except -1:
     cdef uint64_t handle = stream.handle_of(l)
     cdef tf_command *c = stream.place()
     c.kind, c.handle, c.launch = TF_LAUNCH, handle, l[0]
-    if l.written >> TF_FAULT_BIT:
-        stream.told = True
     stream_put(stream.s)
     return 0
 

@@ -13,6 +13,7 @@ import pathlib
 import zlib
 
 from tinyfin import config
+from tinyfin.backends.base import warn
 from tinyfin.backends.gpu import modules
 from tinyfin.backends.vulkan.device import api
 
@@ -52,7 +53,7 @@ class PipelineCache:
         return bytes(ffi.buffer(room, size[0]))
 
     def save(self) -> None:
-        """Writes the file where pipelines were made; a full or forbidden disk costs only the file."""
+        """Writes the file where pipelines were made; a full or forbidden disk costs only the file, and is told."""
         if self.path is None or not self.made or os.getpid() != self.process:
             return
         data = self.data()
@@ -61,9 +62,13 @@ class PipelineCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             unfinished.write_bytes(mark(data) + data)
             unfinished.replace(self.path)
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):
                 unfinished.unlink()
+            warn(
+                f"compiled pipelines cannot be kept in {self.path.parent} ({error.strerror or error}), so that each "
+                "process makes them anew; set TINYFIN_CACHE to a folder that can be written, or to nothing"
+            )
         self.made = 0
 
 

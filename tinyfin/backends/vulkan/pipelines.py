@@ -30,7 +30,7 @@ class Pipelines:
         self.cache = cache
         self.modules: dict[int, Any] = {}
         self.codes: dict[int, bytes] = {}
-        self.made: list[Any] = []
+        self.made: dict[tuple[int, tuple[int, ...]], Any] = {}
         push = vk.VkPushConstantRange(stageFlags=COMPUTE_STAGE, offset=0, size=PUSH_BYTES)
         plan = vk.VkPipelineLayoutCreateInfo(pPushConstantRanges=[push])
         self.plan = vk.vkCreatePipelineLayout(self.device, plan, None)
@@ -42,7 +42,9 @@ class Pipelines:
         ffi = vk.ffi
 
         about = modules.shaders()[shader]
-        constants = constants[: len(about["constants"])]
+        constants = modules.telling(shader, constants, behind=True)
+        if (shader, constants) in self.made:
+            return number(self.made[shader, constants])
         shared = reflect.Module(self.code(shader), constants).shared_bytes
         if shared > self.limits.shared_bytes:
             # some drivers make it all the same, and are lost when it runs
@@ -68,14 +70,14 @@ class Pipelines:
         info = vk.VkComputePipelineCreateInfo(stage=stage, layout=self.plan)
         self.cache.made += 1
         made = vk.vkCreateComputePipelines(self.device, self.cache.handle, 1, [info], None)
-        self.made.append(made[0])
+        self.made[shader, constants] = made[0]
         return number(made[0])
 
     def destroy(self) -> None:
         """Gives everything back to the driver; the device must be done with it."""
         vk = api()
 
-        for pipeline in self.made:
+        for pipeline in self.made.values():
             vk.vkDestroyPipeline(self.device, pipeline, None)
         for module in self.modules.values():
             vk.vkDestroyShaderModule(self.device, module, None)
