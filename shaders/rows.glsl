@@ -12,7 +12,6 @@
  */
 #define PARTS (LAYOUT == 0u ? 64u : 8u)
 #define TF_ROWS (LAYOUT == 0u ? TF_GROUP / (64u * TEAMS * SPLIT) : TF_GROUP / 8u)
-#define TF_NOTHING FB(0x80000000u) /* -0.0, to which adding gives the number itself */
 #define TF_EIGHTH (TF_GROUP / 8u)
 /* Numbers of invocations; then of eight for each block; and what goes from the first half of a lane to the second. */
 shared float tf_joint[TF_GROUP + TF_EIGHTH], tf_chain[TF_GROUP / 2u];

@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import sys
 import zipfile
 from functools import partial
@@ -30,12 +31,13 @@ VMATH = (
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
     "softplus", "erf", "erfc", "normal_cdf", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
 )  # fmt: skip
-"""Functions of the rows that vmath.inc has under the name vm_..."""
+"""Functions of the rows that vmath.inc has under the name vm_...; of float64 there is only the root."""
+CALL = re.compile(r"(\w+)\(")
 TRUTH = ("isnan", "isinf", "signbit")
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 ORDER = {ast.Lt: ("less", 0), ast.LtE: ("least", 0), ast.Gt: ("less", 1), ast.GtE: ("least", 1)}
 """Comparison -> function, whether its arguments change places."""
-LETTERS = {"float": "f", "integer": "bi", "long": "i"}
+LETTERS = {"float": "f", "double": "f", "integer": "bi", "long": "i"}
 
 
 def load(name):
@@ -54,8 +56,8 @@ TEXT, COMPILE, PRUNE = load("text"), load("compile"), load("prune")
 class Writer:
     """One expression as GLSL; `truth` of a node says whether it is a bool there."""
 
-    def __init__(self, row, floating):
-        self.row, self.floating = row, floating
+    def __init__(self, row, kind):
+        self.row, self.kind, self.floating = row, kind, kind in TEXT.FLOATING
         self.attributes = {a.name: f for a, _, f in row.slots()}
 
     def truth(self, node):
@@ -73,11 +75,16 @@ class Writer:
 
     def name(self, node):
         if node.id in self.attributes:
-            return f"T(p_f({self.attributes[node.id]}))"
+            at = self.attributes[node.id]
+            if self.kind == "double":
+                return f"packDouble2x32(uvec2(p_f({2 * at}), p_f({2 * at + 1})))"
+            return f"T(p_f({at}))"
         return "abc"[self.row.arg_names.index(node.id)]
 
     def constant(self, node):
-        return f"{float(node.value)!r}" if self.floating else f"T({node.value})"
+        if not self.floating:
+            return f"T({node.value})"
+        return f"{float(node.value)!r}{'lf' if self.kind == 'double' else ''}"
 
     def unaryop(self, node):
         if isinstance(node.operand, ast.Constant):
@@ -114,7 +121,7 @@ class Writer:
             return f"T({args[0]})"
         if name == "select" and self.floating and not self.truth(node.args[1]):
             # by bits: drivers make a minimum or maximum of a choice of floats, and lose NaN
-            return f"FB({self.truly(node.args[0], args[0])} ? UB({args[1]}) : UB({args[2]}))"
+            return f"VALUE({self.truly(node.args[0], args[0])} ? BITS({args[1]}) : BITS({args[2]}))"
         if name == "select":
             return f"({self.truly(node.args[0], args[0])} ? {args[1]} : {args[2]})"
         prefix = "vm_" if name in VMATH and self.floating else "tf_"
@@ -125,12 +132,21 @@ class Writer:
         return text if self.truth(node) else f"({text} != T(0))"
 
 
-def expression(row, floating):
+def expression(row, kind):
     """The function that computes a row."""
-    writer, tree = Writer(row, floating), ast.parse(row.expr, mode="eval").body
+    writer, tree = Writer(row, kind), ast.parse(row.expr, mode="eval").body
     text = writer.text(tree)
     text = f"T({text})" if writer.truth(tree) else text
-    return f"T tf_row(T a, T b, T c) {{ precise T y = {text}; return y; }} /* {row.name} */\n"
+    local = "precise T" if writer.floating else "T"
+    return f"T tf_row(T a, T b, T c) {{ {local} y = {text}; return y; }} /* {row.name} */\n"
+
+
+def words_of(words, kind, inputs):
+    """The parameters of a row's module: attributes are float64 there, in two words each, which rows of three inputs
+    have no attributes to take."""
+    if kind != "double" or inputs > 2:
+        return words
+    return [*words[:-1], ("uint", "f", 2 * words[-1][2])]
 
 
 def elementwise(about):
@@ -139,7 +155,9 @@ def elementwise(about):
         if row.expr is None:
             continue
         for kind in about["numbers"]:
-            floating = kind == "float"
+            floating = kind in TEXT.FLOATING
+            if kind == "double" and set(CALL.findall(row.expr)) & set(VMATH) - {"sqrt"}:
+                continue
             if not set(LETTERS[kind]) & set(row.dtypes) or (not floating and row.result == "float"):
                 continue
             inputs = len(row.arg_names)
@@ -147,9 +165,8 @@ def elementwise(about):
                 "name": f"elementwise_{row.name}_{TEXT.NUMBERS[kind][0]}",
                 "kind": kind,
                 "operands": about["operands"][: 1 + inputs],
-                "expression": expression(row, floating).replace(
-                    "precise T", "precise float" if floating else "T"
-                ),
+                "words": words_of(about["words"], kind, inputs),
+                "expression": expression(row, kind),
                 "defines": {"TF_INPUTS": inputs},
             }
 

@@ -31,7 +31,7 @@ ctypedef int (*tf_launcher)(int index, tf_launch *l) except -1
 
 cdef enum:
     HAS_INT64 = 1        # features of devices
-    HAS_FLOAT64 = 2
+    HAS_FLOAT64 = 2      # with 64-bit integers, which its bits are read as
     HAS_COOPERATIVE = 4  # matrices of 16 x 16 float16, multiplied by 32 invocations together; bfloat16
     HAS_COOPERATIVE_BF16 = 8
     IS_SOFTWARE = 16     # compiles long texts slowly
@@ -120,6 +120,12 @@ cdef inline void real(tf_launch *l, double value) noexcept nogil:
     cdef float f = <float>value
     memcpy(&l.word[l.words], &f, 4)
     l.words += 1
+
+
+cdef inline void number_word(tf_launch *l, double value) noexcept nogil:
+    """The next two words, a float64."""
+    memcpy(&l.word[l.words], &value, 8)
+    l.words += 2
 
 
 cdef inline void spread(tf_launch *l, int64_t groups) noexcept nogil:

@@ -9,7 +9,7 @@ from functools import cache
 
 from tinyfin import config
 from tinyfin.backends.gpu.prune import pruned
-from tinyfin.backends.gpu.text import assembled, numbered, valued
+from tinyfin.backends.gpu.text import assembled, device_constants, numbered, valued
 from tinyfin.backends.gpu.unroll import unrolled
 
 TYPE_CHECKING = False
@@ -150,6 +150,7 @@ def glsl(number: int, constants: Sequence[int], soft: bool, long: bool = False) 
     """
     entry = shaders()[number]
     ASKED[number] = soft
+    constants = device_constants(entry, constants, soft)
     text = flat(number) if long and not soft else None
     if text is None:
         return pruned(assembled(entry, parts(), "opengl", soft, constants))

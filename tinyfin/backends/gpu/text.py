@@ -16,17 +16,24 @@ INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 FIELD = re.compile(
     r"^ \* (operands|words|constants|group|numbers|needs): (.*(?:\n \*   +.*)*)", re.MULTILINE
 )
-WORD = re.compile(r"(uint|int|float) (\w+)(?:\[(\d+)\])?$")
+WORD = re.compile(r"(uint|int|float|number) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
+NUMBER = {"float": "FB(tf_f64_to_f32({}))", "double": "packDouble2x32({})"}
+"""Kind -> how it reads a float64 of two words, the parameter type `number`."""
 PUSH_BYTES = 128
 """What every device takes as parameters of one dispatch."""
 NUMBERS = {
     "float": ("f32", "float"),
     "integer": ("int", "int"),
     "long": ("i64", "int64_t"),
+    "double": ("f64", "double"),
     "bits": ("", "uint"),
 }
 """Kinds of numbers that a body is compiled for: suffix of the module's name, type that computes."""
+FLOATING = ("float", "double")
+"""Kinds that emulate fused multiply-add where a device splits it: float in a variant, double by its FLUSH."""
+SPLITS = 4
+"""Added to FLUSH for kind double there."""
 NEEDS = {
     "cooperative_matrix": (
         "GL_KHR_cooperative_matrix",
@@ -49,8 +56,8 @@ def heading(text: str) -> dict[str, Any]:
     for part in filter(None, (p.strip() for p in found.get("words", "").split(";"))):
         match = WORD.match(part)
         if not match:
-            raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]' or 'float name'")
-        words.append((match[1], match[2], int(match[3] or 1)))
+            raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]', 'float name' or 'number name'")
+        words.append((match[1], match[2], 2 if match[1] == "number" else int(match[3] or 1)))
     constants = [c.partition("=") for c in found.get("constants", "").split()]
     about = {
         "operands": found["operands"].split(),
@@ -97,7 +104,10 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
     words = "tf_p.w" if api == "vulkan" else "tf_gl_w"
     at = 0
     for kind, name, n in about["words"]:
-        if n == 1:
+        if kind == "number":
+            pair = f"uvec2({words}[{at}], {words}[{at + 1}])"
+            lines.append(f"#define p_{name} {NUMBER[about['kind']].format(pair)}")
+        elif n == 1:
             lines.append(f"#define p_{name} {READ[kind].format(f'{words}[{at}]')}")
         else:
             lines.append(f"#define p_{name}(i) {READ[kind].format(f'{words}[{at} + (i)]')}")
@@ -118,6 +128,12 @@ def operands(about: Mapping[str, Any], parts: Mapping[str, str]) -> str:
 def numbered(about: Mapping[str, Any], constants: Sequence[int]) -> list[str]:
     """The definitions of the constants' values; those behind the given ones are what the heading says, or 0."""
     return [f"#define TF_C{i} {v}u" for i, v in enumerate(valued(about, constants).values())]
+
+
+def device_constants(about: Mapping[str, Any], constants: Sequence[int], soft: bool) -> tuple[int, ...]:
+    """A module's constants on a device, which may have to emulate fused multiply-add."""
+    flush, *others = constants[: len(about["constants"])] or (0,)
+    return (flush + SPLITS * (soft and about["kind"] == "double"), *others)
 
 
 def valued(about: Mapping[str, Any], constants: Sequence[int]) -> dict[str, int]:
@@ -161,7 +177,7 @@ def assembled(
     if api == "opengl" and constants is not None:
         head += [*numbered(about, constants), "#define UNROLL"]
     text = included("prelude.glsl", parts) + "\n".join(declarations(about, api)) + "\n"
-    if kind == "float":
+    if kind in FLOATING:
         text += included("vmath.inc", parts)
     text += included("common.glsl", parts)
     if kind != "bits":
@@ -169,6 +185,8 @@ def assembled(
     text += operands(about, parts)
     if kind == "float":
         text += included("float.glsl", parts)
+    elif kind == "double":
+        text += included("float64.glsl", parts)
     elif kind in ("integer", "long"):
         text += included("integer.glsl", parts)
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.backends.gpu import modules, reflect
-from tinyfin.backends.gpu.text import PUSH_BYTES
+from tinyfin.backends.gpu.text import PUSH_BYTES, device_constants
 from tinyfin.backends.vulkan.device import api, number
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ class Pipelines:
         ffi = vk.ffi
 
         about = modules.shaders()[shader]
-        constants = constants[: len(about["constants"])]
+        constants = device_constants(about, constants, self.soft)
         shared = reflect.Module(self.code(shader), constants).shared_bytes
         if shared > self.limits.shared_bytes:
             # some drivers make it all the same, and are lost when it runs
