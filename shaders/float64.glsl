@@ -134,7 +134,16 @@ bool tf_signbit(double x) { return (DU(x) & TF_D_SIGN) != 0UL; }
 bool tf_less(double a, double b) { return tf_flushed(a) < tf_flushed(b); }
 bool tf_least(double a, double b) { return tf_flushed(a) <= tf_flushed(b); }
 bool tf_equal(double a, double b) { return tf_flushed(a) == tf_flushed(b); }
-/* n / d rounded once: the device's own quotient of numbers in [1, 2), corrected by what it leaves. */
+/* n / d of ordinary numbers, rounded once: the device's own, corrected by what it leaves. */
+double vd_quot(double n, double d) {
+  precise double i = 1.0lf / d, e = vd_fma(-d, i, 1.0lf);
+  i = vd_fma(i, e, i);
+  precise double q = n * i, rest = vd_fma(-d, q, n);
+  q = vd_fma(rest, i, q);
+  rest = vd_fma(-d, q, n);
+  return vd_fma(rest, i, q);
+}
+/* n / d of all numbers. */
 double vm_div(double n0, double d0) {
   precise double n = tf_flushed(n0), d = tf_flushed(d0);
   uint64_t a = DU(n) & TF_D_SIZE, b = DU(d) & TF_D_SIZE, sign = (DU(n) ^ DU(d)) & TF_D_SIGN;
@@ -143,13 +152,7 @@ double vm_div(double n0, double d0) {
   if (b == 0UL || a == TF_D_INFINITY) return DB(sign | TF_D_INFINITY);
   int ea, eb;
   precise double x = tf_scaled(DB(a), ea), y = tf_scaled(DB(b), eb);
-  precise double i = 1.0lf / y, e = vd_fma(-y, i, 1.0lf);
-  i = vd_fma(i, e, i);
-  precise double q = x * i, rest = vd_fma(-y, q, x);
-  q = vd_fma(rest, i, q);
-  rest = vd_fma(-y, q, x);
-  q = vd_fma(rest, i, q);
-  rest = vd_fma(-y, q, x);
+  precise double q = vd_quot(x, y), rest = vd_fma(-y, q, x);
   return DB(DU(tf_placed(q, ea - eb, rest)) | sign);
 }
 double vm_sqrt(double v) {

@@ -15,7 +15,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import re
 import sys
 import zipfile
 from functools import partial
@@ -31,8 +30,7 @@ VMATH = (
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
     "softplus", "erf", "erfc", "normal_cdf", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
 )  # fmt: skip
-"""Functions of the rows that vmath.inc has under the name vm_...; of float64 there is only the root."""
-CALL = re.compile(r"(\w+)\(")
+"""Functions of the rows that vmath.inc has under the name vm_...; vmath64.inc, all but the root, under vd_..."""
 TRUTH = ("isnan", "isinf", "signbit")
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 ORDER = {ast.Lt: ("less", 0), ast.LtE: ("least", 0), ast.Gt: ("less", 1), ast.GtE: ("least", 1)}
@@ -125,6 +123,8 @@ class Writer:
         if name == "select":
             return f"({self.truly(node.args[0], args[0])} ? {args[1]} : {args[2]})"
         prefix = "vm_" if name in VMATH and self.floating else "tf_"
+        if self.kind == "double" and name in VMATH and name != "sqrt":
+            prefix = "vd_"
         return f"{prefix}{name}({', '.join(args)})"
 
     def truly(self, node, text):
@@ -156,8 +156,6 @@ def elementwise(about):
             continue
         for kind in about["numbers"]:
             floating = kind in TEXT.FLOATING
-            if kind == "double" and set(CALL.findall(row.expr)) & set(VMATH) - {"sqrt"}:
-                continue
             if not set(LETTERS[kind]) & set(row.dtypes) or (not floating and row.result == "float"):
                 continue
             inputs = len(row.arg_names)

@@ -20,8 +20,8 @@ NATIVE = re.compile(
     r"(?<![\w.])(exp2?|log2?|pow|sqrt|inversesqrt|sin|cos|tan|tanh|fma|mix|smoothstep|normalize|dot)\("
 )
 SUBGROUP = re.compile(r"\bsubgroup\w+\(")
-HOMES = {"vmath.inc", "vmath_more.inc"}
-"""Texts that are C too, where `float` is plain, and that build these functions."""
+HOMES = {"vmath.inc", "vmath_more.inc", "vmath64.inc", "vmath64_more.inc"}
+"""Texts that are C too, where `float` and `double` are plain, and that build these functions."""
 ALLOWED = {
     "probe.comp": "it asks what the driver does with plain arithmetic",
     "matmul_cooperative.glsl": "a matrix of hardware belongs to a subgroup",

@@ -20,6 +20,12 @@ WORD = re.compile(r"(uint|int|float|number) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
 NUMBER = {"float": "FB(tf_f64_to_f32({}))", "double": "packDouble2x32({})"}
 """Kind -> how it reads a float64 of two words, the parameter type `number`."""
+HEXADECIMAL = re.compile(r"0x1(?:\.[0-9a-f]*)?p[-+]?\d+")
+DECIMAL = re.compile(r"(?<![\w.])(\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+))(?![\w.])")
+LONG = re.compile(r"\b(0x[0-9a-f]+|\d+)u\b")
+TABLE = re.compile(r"static const double (\w+)\[(\d+)\] = \{(.*?),?\s*\};", re.DOTALL)
+LOCAL = re.compile(r"^( +)(double|vd_\w+) (?=\w+ ?[=,;])", re.MULTILINE)
+RESULT = re.compile(r"(^VD (\w+) \w+\([^()]*\) \{.*?)\breturn ([^;]*);", re.MULTILINE | re.DOTALL)
 PUSH_BYTES = 128
 """What every device takes as parameters of one dispatch."""
 NUMBERS = {
@@ -44,6 +50,14 @@ NEEDS = {
     "bfloat16": ("GL_EXT_bfloat16",),
 }
 """What few devices have, and only through Vulkan -> extensions of GLSL."""
+
+
+def doubled(text: str) -> str:
+    """The float64 functions, whose text is C, as GLSL: literals with its suffixes, locals and results `precise`."""
+    text = HEXADECIMAL.sub(lambda m: repr(float.fromhex(m[0])), text)
+    text = DECIMAL.sub(r"\1lf", LONG.sub(r"\1UL", text))
+    text = TABLE.sub(r"const double \1[\2] = double[\2](\3);", text)
+    return RESULT.sub(r"\1precise \2 tf_y = \3; return tf_y;", LOCAL.sub(r"\1precise \2 ", text))
 
 
 def heading(text: str) -> dict[str, Any]:
@@ -186,7 +200,7 @@ def assembled(
     if kind == "float":
         text += included("float.glsl", parts)
     elif kind == "double":
-        text += included("float64.glsl", parts)
+        text += included("float64.glsl", parts) + doubled(included("vmath64.inc", parts))
     elif kind in ("integer", "long"):
         text += included("integer.glsl", parts)
     return (
