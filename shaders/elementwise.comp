@@ -4,7 +4,7 @@
  * LAYOUT: 0 strided, 1 dense, 2 dense with four elements to an invocation.
  *
  * operands: out a b c
- * words: int stride[16]; uint shape[3]; uint count; float f[3]
+ * words: int stride[16]; uint shape[3]; uint count; number f[3]
  * constants: OUT IN0 IN1 IN2 COMPUTE LAYOUT
  * group: 256
  * numbers: float integer long double

@@ -15,6 +15,12 @@
 
 #define TF_OWN TF_F64
 #define TF_UINT uint64_t
+#define T2 dvec2
+#define TF_EACH_WORDS 2u
+#define TF_WIDE_BITS(x) unpackDouble2x32(x)
+#define TF_EXP vd_exp
+#define TF_LOG vd_log
+#define TF_BELOW DB(TF_D_SIGN | TF_D_INFINITY)
 #define BITS(x) DU(x)
 #define VALUE(x) DB(x)
 #define TF_COUNT(i) double(i)

@@ -73,10 +73,7 @@ class Writer:
 
     def name(self, node):
         if node.id in self.attributes:
-            at = self.attributes[node.id]
-            if self.kind == "double":
-                return f"packDouble2x32(uvec2(p_f({2 * at}), p_f({2 * at + 1})))"
-            return f"T(p_f({at}))"
+            return f"T(p_f({self.attributes[node.id]}))"
         return "abc"[self.row.arg_names.index(node.id)]
 
     def constant(self, node):
@@ -141,14 +138,6 @@ def expression(row, kind):
     return f"T tf_row(T a, T b, T c) {{ {local} y = {text}; return y; }} /* {row.name} */\n"
 
 
-def words_of(words, kind, inputs):
-    """The parameters of a row's module: attributes are float64 there, in two words each, which rows of three inputs
-    have no attributes to take."""
-    if kind != "double" or inputs > 2:
-        return words
-    return [*words[:-1], ("uint", "f", 2 * words[-1][2])]
-
-
 def elementwise(about):
     """One module for each row with an expression and kind of numbers."""
     for row in rows.table().values():
@@ -163,7 +152,7 @@ def elementwise(about):
                 "name": f"elementwise_{row.name}_{TEXT.NUMBERS[kind][0]}",
                 "kind": kind,
                 "operands": about["operands"][: 1 + inputs],
-                "words": words_of(about["words"], kind, inputs),
+                "words": about["words"][: None if inputs < 3 else -1],
                 "expression": expression(row, kind),
                 "defines": {"TF_INPUTS": inputs},
             }
@@ -175,11 +164,13 @@ def modules(file, text):
     body = file.removesuffix(".comp")
     if body == "elementwise":
         for entry in elementwise(about):
-            yield {**about, **entry}
+            entry = {**about, **entry}
+            yield {**entry, "words": TEXT.words_of(entry, entry["kind"])}
         return
     for kind in about["numbers"]:
         suffix = TEXT.NUMBERS[kind][0]
-        yield {**about, "name": f"{body}_{suffix}" if suffix else body, "kind": kind}
+        name = f"{body}_{suffix}" if suffix else body
+        yield {**about, "name": name, "kind": kind, "words": TEXT.words_of(about, kind)}
 
 
 def prebuilt(index, parts):

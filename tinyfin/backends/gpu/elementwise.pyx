@@ -179,9 +179,8 @@ cdef int one(Call *c, int first, const uint64_t *address) noexcept:
     cdef int d, k, axes = c.ndim - first
     cdef int64_t n = 1
     cdef int layout = QUADS if c.kind < LONG else DENSE
-    cdef float f
     begin(&l, MODULES[c.row][c.kind], c.call)
-    l.operands, l.words, l.written = c.nops, 23, 1
+    l.operands, l.words, l.written = c.nops, 20, 1
     for d in range(3):
         l.word[16 + d] = 1
     for d in range(axes):
@@ -200,13 +199,9 @@ cdef int one(Call *c, int first, const uint64_t *address) noexcept:
                 layout = DENSE
         constant(&l, k, c.dtype[k])
     l.word[19] = <uint32_t>n
-    if c.kind == DOUBLE and c.nops < 4:
-        l.words = 26
-        memcpy(&l.word[20], c.f, sizeof(c.f))
-    else:
+    if c.nops < 4:                   # rows of three inputs have no attributes
         for k in range(3):
-            f = <float>c.f[k]
-            memcpy(&l.word[20 + k], &f, 4)
+            number_word(&l, c.f[k], c.kind == DOUBLE)
     constant(&l, 4, c.compute)
     constant(&l, 5, layout)
     spread(&l, ((n // 4 + (n & 3) if layout == QUADS else n) + GROUP - 1) // GROUP)

@@ -122,10 +122,23 @@ cdef inline void real(tf_launch *l, double value) noexcept nogil:
     l.words += 1
 
 
-cdef inline void number_word(tf_launch *l, double value) noexcept nogil:
-    """The next two words, a float64."""
+cdef inline void number_word(tf_launch *l, double value, bint doubled) noexcept nogil:
+    """The next `number`: a float32, or a float64 in two words for bodies that compute in it."""
+    if not doubled:
+        real(l, value)
+        return
     memcpy(&l.word[l.words], &value, 8)
     l.words += 2
+
+
+cdef inline bint is_double(const tf_view *v) noexcept nogil:
+    """Whether the body for float64 is to be taken."""
+    return v.dtype == TF_F64
+
+
+cdef inline bint computes(const tf_view *v) noexcept nogil:
+    """Whether bodies for floats take a tensor of this dtype: the halves, float32, float64 where the device has it."""
+    return TF_F16 <= v.dtype <= TF_F32 or (v.dtype == TF_F64 and features(v) & HAS_FLOAT64 != 0)
 
 
 cdef inline void spread(tf_launch *l, int64_t groups) noexcept nogil:

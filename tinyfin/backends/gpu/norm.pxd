@@ -48,7 +48,6 @@ cdef struct Finish:
 
 cdef int floats(tf_view *v, const tf_view *where, int64_t n, list keep, tf_call *call) noexcept
 cdef int dtype_or_none(const tf_view *v) noexcept nogil
-cdef bint is_float(int dtype) noexcept nogil
 cdef bint refused(const tf_view *const *inputs, int n, const tf_view *y, tf_call *call) noexcept nogil
 cdef int64_t blocks_of(int64_t n) noexcept nogil
 cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view *second, tf_call *call) noexcept

@@ -207,7 +207,7 @@ cdef void pack(tf_launch *l, const void *of, const Reduced *r, Memory source, Me
     constant(l, 6, s.second and start)
     if last:
         constant(l, 7, DIVIDED if s.what == MEAN or s.what == VAR or s.first else ROOT if s.what == STD else 0)
-    number_word(l, by)
+    number_word(l, by, s.acc == TF_F64)
 
 
 cdef int two_passes(Reduced *r, Lanes *s, uint32_t module, tf_call *call) noexcept:

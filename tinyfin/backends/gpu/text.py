@@ -18,8 +18,8 @@ FIELD = re.compile(
 )
 WORD = re.compile(r"(uint|int|float|number) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
-NUMBER = {"float": "FB(tf_f64_to_f32({}))", "double": "packDouble2x32({})"}
-"""Kind -> how it reads a float64 of two words, the parameter type `number`."""
+TWO_WORDS = "packDouble2x32(uvec2({0}[{1}], {0}[{1} + 1]))"
+"""How kind double reads a parameter of type `number`, which is a float in the others."""
 HEXADECIMAL = re.compile(r"0x1(?:\.[0-9a-f]*)?p[-+]?\d+")
 DECIMAL = re.compile(r"(?<![\w.])(\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+))(?![\w.])")
 LONG = re.compile(r"\b(0x[0-9a-f]+|\d+)u\b")
@@ -71,7 +71,7 @@ def heading(text: str) -> dict[str, Any]:
         match = WORD.match(part)
         if not match:
             raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]', 'float name' or 'number name'")
-        words.append((match[1], match[2], 2 if match[1] == "number" else int(match[3] or 1)))
+        words.append((match[1], match[2], int(match[3] or 1)))
     constants = [c.partition("=") for c in found.get("constants", "").split()]
     about = {
         "operands": found["operands"].split(),
@@ -82,10 +82,19 @@ def heading(text: str) -> dict[str, Any]:
         "numbers": found.get("numbers", "bits").split(),
         "needs": found.get("needs", "").split(),
     }
+    return about
+
+
+def words_of(about: Mapping[str, Any], kind: str) -> list[tuple[str, str, int]]:
+    """The parameters of a module: type, name, number of words."""
+    words = [
+        (type_, name, n) if type_ != "number" else ("number", name, 2 * n) if kind == "double" else ("float", name, n)
+        for type_, name, n in about["words"]
+    ]
     used = 8 * len(about["operands"]) + 4 * sum(n for _, _, n in words)
     if used > PUSH_BYTES:
         raise ValueError(f"parameters take {used} bytes, devices promise {PUSH_BYTES}")
-    return about
+    return words
 
 
 def included(name: str, parts: Mapping[str, str]) -> str:
@@ -119,8 +128,9 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
     at = 0
     for kind, name, n in about["words"]:
         if kind == "number":
-            pair = f"uvec2({words}[{at}], {words}[{at + 1}])"
-            lines.append(f"#define p_{name} {NUMBER[about['kind']].format(pair)}")
+            each = "" if n == 2 else "(i)"
+            place = f"{at}" if n == 2 else f"{at} + 2 * (i)"
+            lines.append(f"#define p_{name}{each} {TWO_WORDS.format(words, place)}")
         elif n == 1:
             lines.append(f"#define p_{name} {READ[kind].format(f'{words}[{at}]')}")
         else:
