@@ -70,7 +70,9 @@ def heading(text: str) -> dict[str, Any]:
     for part in filter(None, (p.strip() for p in found.get("words", "").split(";"))):
         match = WORD.match(part)
         if not match:
-            raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]', 'float name' or 'number name'")
+            raise ValueError(
+                f"words: {part!r} is not 'uint name', 'int name[4]', 'float name' or 'number name'"
+            )
         words.append((match[1], match[2], int(match[3] or 1)))
     constants = [c.partition("=") for c in found.get("constants", "").split()]
     about = {
@@ -88,7 +90,11 @@ def heading(text: str) -> dict[str, Any]:
 def words_of(about: Mapping[str, Any], kind: str) -> list[tuple[str, str, int]]:
     """The parameters of a module: type, name, number of words."""
     words = [
-        (type_, name, n) if type_ != "number" else ("number", name, 2 * n) if kind == "double" else ("float", name, n)
+        (type_, name, n)
+        if type_ != "number"
+        else ("number", name, 2 * n)
+        if kind == "double"
+        else ("float", name, n)
         for type_, name, n in about["words"]
     ]
     used = 8 * len(about["operands"]) + 4 * sum(n for _, _, n in words)
@@ -154,7 +160,9 @@ def numbered(about: Mapping[str, Any], constants: Sequence[int]) -> list[str]:
     return [f"#define TF_C{i} {v}u" for i, v in enumerate(valued(about, constants).values())]
 
 
-def device_constants(about: Mapping[str, Any], constants: Sequence[int], soft: bool) -> tuple[int, ...]:
+def device_constants(
+    about: Mapping[str, Any], constants: Sequence[int], soft: bool
+) -> tuple[int, ...]:
     """A module's constants on a device, which may have to emulate fused multiply-add."""
     flush, *others = constants[: len(about["constants"])] or (0,)
     return (flush + SPLITS * (soft and about["kind"] == "double"), *others)
