@@ -127,7 +127,7 @@ cdef int adam_step(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef double lr = at.f[0], beta1 = at.f[1], beta2 = at.f[2], decay = at.f[4], shrunk = lr * decay
     cdef double bias1 = 1.0 - pow(beta1, <double>at.i[0]), bias2 = 1.0 - pow(beta2, <double>at.i[0])
     cdef double[8] f = [-(lr / bias1), (1 - shrunk), (1 - beta1), decay, beta2,
-                       (1 - beta2), sqrt(bias2), at.f[3]]
+                        (1 - beta2), sqrt(bias2), at.f[3]]
     return step(ADAM, flag(at.i[2], MAXIMIZE) | flag(1 - beta1 < 0.5, SLOW) |
                 flag(decay != 0, SHRINK if at.i[1] else DECAY), f, inputs, n, call)
 
@@ -137,7 +137,7 @@ cdef int rmsprop_step(const tf_view *const *inputs, int n, tf_view *const *outpu
     """(p, g, square_avg, grad_avg?, buf?) lr, alpha, eps, weight_decay, momentum; maximize"""
     cdef double alpha = at.f[1]
     cdef double[8] f = [-at.f[0], at.f[4], (1 - alpha), at.f[3], alpha, 0, 0,
-                       at.f[2]]
+                        at.f[2]]
     return step(RMSPROP, flag(at.i[0], MAXIMIZE) | flag(1 - alpha < 0.5, SLOW) | flag(at.f[3] != 0, DECAY), f,
                 inputs, n, call)
 
