@@ -10,7 +10,6 @@ shared float tf_lanes[TF_GROUP];
 #define TF_LANE (gl_LocalInvocationIndex & 63u)
 #define TF_TEAM (gl_LocalInvocationIndex >> 6)
 #define TF_TEAMS (TF_GROUP / 64u)
-#define TF_NOTHING FB(0x80000000u) /* -0.0, to which adding gives the number itself */
 
 /* The sum of the team's 64 numbers: lane j takes lane j + 32, then + 16, ... + 1; all get it. */
 float tf_halved(float v) {

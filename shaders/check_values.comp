@@ -6,7 +6,7 @@
  * words: uint count; uint argument
  * constants: WHICH IN OPERATION
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "fault.glsl"
 
@@ -16,10 +16,10 @@ void main() {
   for (uint k = 0u; k < 4u; k++) {
     uint i = first + k * TF_GROUP;
     if (i >= p_count) return;
-    precise float v = load_x(IN, int(i));
-    uint u = UB(tf_flushed(v));
-    bool good = u <= 0x3f800000u || u == 0x80000000u;
+    precise T v = load_x(IN, int(i));
+    TF_UINT u = BITS(tf_flushed(v));
+    bool good = u <= BITS(T(1)) || u == BITS(TF_NOTHING);
     if (WHICH != 0u) good = !tf_isnan(v);
-    if (!good) tf_report(OPERATION, uvec2(UB(v), 0u), int(p_argument));
+    if (!good) tf_report(OPERATION, TF_WIDE_BITS(v), int(p_argument));
   }
 }

@@ -10,6 +10,7 @@
 #define TF_F32 8u
 #define TF_F64 9u
 #define TF_SCALAR 16u /* added to a dtype: the operand's address is the value itself, in the body's type */
+#define TF_FLUSHES ((FLUSH & 3u) != 0u) /* subnormal numbers become zeros */
 #ifdef TF_BITS
 #define FB(x) uintBitsToFloat(x)
 #define UB(x) floatBitsToUint(x)

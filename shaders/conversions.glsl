@@ -39,9 +39,11 @@ uvec2 tf_f32_to_long(uint u) {
                    : uvec2(e < 32 ? m << uint(e) : 0u, e < 32 ? m >> uint(32 - e) : m << uint(e - 32));
   return negative ? uvec2(0u - r.x, ~r.y + (r.x == 0u ? 1u : 0u)) : r;
 }
-/* float64 to float32, nearest even; what is below float32's normal numbers keeps its bits as far as they go. */
+/* float64 to float32, nearest even; what is below float32's normal numbers keeps its bits as far as they go,
+   or is flushed as x86 processors do after rounding. */
 uint tf_f64_to_f32(uvec2 w) {
   uint sign = w.y & 0x80000000u, high = w.y & 0x7fffffffu;
+  if (TF_FLUSHES && (high < 0x380fffffu || (high == 0x380fffffu && w.x < 0xf0000000u))) return sign;
   int e = int(high >> 20) - 896; /* exponent of the float */
   if (high > 0x7ff00000u || (high == 0x7ff00000u && w.x != 0u)) return sign | 0x7fc00000u | ((high & 0xfffffu) << 3) | (w.x >> 29);
   if (e >= 255) return sign | 0x7f800000u;
@@ -71,7 +73,7 @@ uvec2 tf_f32_to_f64(uint u) {
   }
   return uvec2(m << 29, sign | ((e + 896u) << 20) | (m >> 3));
 }
-#ifdef TF_FLOAT
+#if defined(TF_FLOAT) || defined(TF_DOUBLE)
 /* An integer rounded once: both halves are exact, only their sum rounds. */
 float tf_from_int(int i) {
   precise float high = float(i >> 16) * 65536.0f, low = float(i & 0xffff), r = high + low;
@@ -100,5 +102,39 @@ uint tf_bits(uint dtype, float v) {
   else if (dtype == TF_I16) w = uint(tf_to_int(v, -32768.0f, 32767.0f, -32768, 32767));
   else if (dtype == TF_I32) w = uint(tf_to_int(v, -2147483648.0f, 2147483648.0f, -2147483648, 2147483647));
   return w;
+}
+#endif
+#ifdef TF_DOUBLE
+/* A 64-bit integer, rounded once; float32, exact but for what deterministic mode flushes. */
+double tf_of_long(uvec2 w) {
+  precise double high = double(int(w.y)) * 4294967296.0lf, r = high + double(w.x);
+  return r;
+}
+double tf_of_float(float v) { return packDouble2x32(tf_f32_to_f64(UB(TF_FLUSHES ? vm_fz(v) : v))); }
+/* Toward zero; NaN is 0, what is out of range the nearest number in it. */
+bool tf_no_number(double v) {
+  uvec2 w = unpackDouble2x32(v);
+  return (w.y & 0x7fffffffu) > 0x7ff00000u || ((w.y & 0x7fffffffu) == 0x7ff00000u && w.x != 0u);
+}
+uvec2 tf_to_long(double v) {
+  if (tf_no_number(v)) return uvec2(0u);
+  if (v <= -9223372036854775808.0lf) return uvec2(0u, 0x80000000u);
+  if (v >= 9223372036854775808.0lf) return uvec2(0xffffffffu, 0x7fffffffu);
+  return uvec2(unpackInt2x32(int64_t(v)));
+}
+uint tf_clamped(double v, int least, int most) {
+  if (tf_no_number(v)) return 0u;
+  return uint(v <= double(least) ? least : v >= double(most) ? most : int(v));
+}
+/* The bits of a type of up to 32 bits. */
+uint tf_short(uint dtype, double v) {
+  uvec2 w = unpackDouble2x32(v);
+  uint size = w.y & 0x7fffffffu;
+  if (dtype == TF_BOOL) return size >= 0x100000u || (!TF_FLUSHES && (size | w.x) != 0u) ? 1u : 0u;
+  if (dtype == TF_U8) return tf_clamped(v, 0, 255);
+  if (dtype == TF_I8) return tf_clamped(v, -128, 127);
+  if (dtype == TF_I16) return tf_clamped(v, -32768, 32767);
+  if (dtype == TF_I32) return tf_clamped(v, -2147483647 - 1, 2147483647);
+  return tf_bits(dtype, FB(tf_f64_to_f32(w)));
 }
 #endif

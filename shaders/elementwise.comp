@@ -4,12 +4,12 @@
  * LAYOUT: 0 strided, 1 dense, 2 dense with four elements to an invocation.
  *
  * operands: out a b c
- * words: int stride[16]; uint shape[3]; uint count; float f[3]
+ * words: int stride[16]; uint shape[3]; uint count; number f[3]
  * constants: OUT IN0 IN1 IN2 COMPUTE LAYOUT
  * group: 256
- * numbers: float integer long
+ * numbers: float integer long double
  */
-#ifndef TF_FLOAT
+#if !defined(TF_FLOAT) && !defined(TF_DOUBLE)
 /* The value as the type that is computed in has it. */
 T tf_cut(T v) {
   if (COMPUTE == TF_BOOL) return v != T(0) ? T(1) : T(0);
@@ -33,7 +33,7 @@ void tf_one(int out_at, int a_at, int b_at, int c_at) {
   store_out(OUT, out_at, tf_cut(tf_row(a, b, c)));
 }
 
-#if !defined(TF_LONG)
+#if !defined(TF_LONG) && !defined(TF_DOUBLE)
 #ifdef TF_FLOAT
 #define TF_OF_WORD(dtype, w) FB(w)
 #define TF_TO_WORD(v) UB(v)
@@ -83,7 +83,7 @@ void tf_four(int i) {
 
 void main() {
   uint i = tf_thread();
-#if !defined(TF_LONG)
+#if !defined(TF_LONG) && !defined(TF_DOUBLE)
   if (LAYOUT == 2u) {
     if (i < p_count / 4u) tf_four(int(i));
     else if (i < p_count / 4u + (p_count & 3u)) {

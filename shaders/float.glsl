@@ -2,6 +2,18 @@
 
    FLUSH: 0 as the device does; 1 the device flushes subnormal numbers by itself, and comparisons are told to;
    2 it keeps them, and each operation flushes as x86 processors do. */
+#define TF_OWN TF_F32 /* the dtype that holds a T; its bits, and back */
+#define TF_UINT uint
+#define T2 vec2
+#define TF_EACH_WORDS 1u
+#define TF_WIDE_BITS(x) tf_f32_to_f64(UB(x))
+#define TF_EXP vm_exp
+#define TF_LOG vm_log
+#define TF_BELOW FB(0xff800000u) /* -infinity */
+#define BITS(x) UB(x)
+#define VALUE(x) FB(x)
+#define TF_COUNT(i) tf_from_int(int(i))
+#define TF_NOTHING FB(0x80000000u) /* -0.0, to which adding gives the number itself */
 float tf_flushed(float x) { return FLUSH != 0u ? vm_fz(x) : x; }
 float tf_add(float a, float b) {
   if (FLUSH > 1u) return vm_add_fz(a, b);

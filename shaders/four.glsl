@@ -1,5 +1,6 @@
 /* TF_FOUR(NAME): four elements of an operand from 4 i on, floats of two or four bytes in one access each; such an
    address is a multiple of four elements' bytes. */
+#ifdef TF_FLOAT
 uvec4 tf_unpacked(uint dtype, uvec2 w) {
   uvec4 h = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
   if (dtype == TF_BF16) return h << 16;
@@ -22,3 +23,12 @@ uvec2 tf_packed(uint dtype, float v[4]) {
     else if (dtype == TF_F16 || dtype == TF_BF16) set_word64_##NAME(i, tf_packed(dtype, v));            \
     else UNROLL for (int k = 0; k < 4; k++) store_##NAME(dtype, 4 * i + k, v[k]);                       \
   }
+#else
+#define TF_FOUR(NAME)                                                                                   \
+  void load4_##NAME(uint dtype, int i, out T v[4]) {                                                    \
+    UNROLL for (int k = 0; k < 4; k++) v[k] = load_##NAME(dtype, 4 * i + k);                            \
+  }                                                                                                     \
+  void store4_##NAME(uint dtype, int i, T v[4]) {                                                       \
+    UNROLL for (int k = 0; k < 4; k++) store_##NAME(dtype, 4 * i + k, v[k]);                            \
+  }
+#endif

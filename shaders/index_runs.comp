@@ -13,7 +13,7 @@
  *   int source_inner; uint after[3]; int after_out[4]; uint alpha[2]
  * constants: COMPUTE UNIT ADDING DIRECT SHARED LINES AFTER SCALED NUMBER
  * group: 256
- * numbers: float integer
+ * numbers: float integer double
  */
 #include "units.glsl"
 #define TF_NOWHERE 0x80000000u
@@ -21,13 +21,17 @@
 TF_UNITS(out)
 TF_UNITS(source)
 
-#ifdef TF_FLOAT
-#define A float
+#ifndef TF_INTEGER
+#define A T
 #define EXACT precise
 A tf_term(int i) {
-  precise float v = NUMBER != 0u ? tf_number(COMPUTE, at_source().x & (COMPUTE == TF_F32 ? 0xffffffffu : 0xffffu))
-                                 : load_source(COMPUTE, i);
-  return SCALED != 0u ? tf_mul(v, FB(p_alpha(0))) : v;
+#ifdef TF_DOUBLE
+  precise T v = load_source(NUMBER != 0u ? TF_SCALAR : COMPUTE, i), scale = packDouble2x32(uvec2(p_alpha(0), p_alpha(1)));
+#else
+  precise T v = NUMBER != 0u ? tf_number(COMPUTE, at_source().x & (COMPUTE == TF_F32 ? 0xffffffffu : 0xffffu))
+                             : load_source(COMPUTE, i), scale = FB(p_alpha(0));
+#endif
+  return VALUE(SCALED != 0u ? BITS(tf_mul(v, scale)) : BITS(v));
 }
 A tf_sum(A a, A b) { return tf_add(a, b); }
 A tf_get(int i) { return load_out(COMPUTE, i); }

@@ -10,7 +10,7 @@ int tf_label(uint row) {
   tf_report(OPERATION, w, int(p_classes));
   return -1;
 }
-float tf_class_weight(int label) {
-  if (WTYPE == 255u) return 1.0f;
+T tf_class_weight(int label) {
+  if (WTYPE == 255u) return T(1);
   return load_weight(WTYPE, label * p_weight_step);
 }

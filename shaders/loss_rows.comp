@@ -9,7 +9,7 @@
  *   uint ignored[2]
  * constants: SHIFTED EACH OUT IN LTYPE WTYPE OPERATION
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #define LAYOUT 0u
 #define TEAMS 1u
@@ -20,30 +20,30 @@
 #include "label.glsl"
 
 /* Loss and weight. */
-vec2 tf_loss(uint row) {
+T2 tf_loss(uint row) {
   int label = tf_label(row);
-  precise float v = FB(0u), w = FB(0u);
+  precise T v = T(0), w = T(0);
   if (label >= 0) {
     int at = int(row / p_inner) * p_outer_step + int(row % p_inner) * p_inner_step;
     v = load_x(IN, at + label * p_step);
     w = tf_class_weight(label);
-    if (SHIFTED != 0u) v = tf_sub(tf_sub(v, load_shift(TF_F32, int(row))), load_logs(TF_F32, int(row)));
+    if (SHIFTED != 0u) v = tf_sub(tf_sub(v, load_shift(TF_OWN, int(row))), load_logs(TF_OWN, int(row)));
     v = tf_mul(tf_neg(v), w);
   }
   if (EACH != 0u) store_loss(OUT, int(row), v);
-  return vec2(v, w);
+  return T2(v, w);
 }
 
 void main() {
   if (tf_group() * TF_ROWS >= p_blocks) return;
   uint block = tf_group() * TF_ROWS + tf_row_here();
   bool speaks = block < p_blocks && tf_part() == 0u;
-  precise float s, t;
+  precise T s, t;
   TF_BLOCK_SUMS(s, block, p_rows, tf_loss(i), v.x, t, v.y)
   tf_join(false, s);
   s = tf_joined(false, 0u);
-  if (speaks) store_sums(TF_F32, int(block), s);
+  if (speaks) store_sums(TF_OWN, int(block), s);
   tf_join(false, t);
   t = tf_joined(false, 0u);
-  if (speaks) store_sums(TF_F32, int(p_blocks + block), t);
+  if (speaks) store_sums(TF_OWN, int(p_blocks + block), t);
 }

@@ -6,11 +6,11 @@
  *   int bias_row; int bias_col; uint batch; uint shape[3]; int step[8]
  * constants: COMPUTE
  * group: 64
- * numbers: float integer
+ * numbers: float integer double
  */
 #include "matmul_place.glsl"
-#ifdef TF_FLOAT
-#define precise_T precise float
+#if defined(TF_FLOAT) || defined(TF_DOUBLE)
+#define precise_T precise T
 #define TF_MULTIPLY_ADD(a, b, c) tf_link(a, b, c)
 #else
 #define precise_T T

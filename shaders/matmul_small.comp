@@ -7,11 +7,11 @@
  *   int bias_row; int bias_col; uint batch; uint shape[3]; int step[8]
  * constants: COMPUTE ROWS=16 COLS=16 DEPTH=16 A_DENSE B_DENSE
  * group: 256
- * numbers: float integer long
+ * numbers: float integer long double
  */
 #include "matmul_place.glsl"
-#ifdef TF_FLOAT
-#define precise_T precise float
+#if defined(TF_FLOAT) || defined(TF_DOUBLE)
+#define precise_T precise T
 #define TF_MULTIPLY_ADD(a, b, c) tf_link(a, b, c)
 #else
 #define precise_T T

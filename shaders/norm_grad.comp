@@ -5,28 +5,28 @@
  * and KEEP 0.
  *
  * operands: y x g mean rstd w means
- * words: uint rows; uint n; uint inner; int outer_step[2]; int inner_step[2]; int step[2]; float count
+ * words: uint rows; uint n; uint inner; int outer_step[2]; int inner_step[2]; int step[2]; number count
  * constants: RMS OUT IN GIN WTYPE LAYOUT TEAMS SPLIT KEEP FULL STAGE
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "rows.glsl"
 #include "quotient.glsl"
 
 int tf_x, tf_g, tf_y; /* where the row begins */
-float tf_m, tf_rs;    /* globals are never `precise`: glslang takes them for locals then */
-float tf_xhat(uint i) { return tf_mul(tf_sub(load_x(IN, tf_x + int(i) * p_step(0)), tf_m), tf_rs); }
+T tf_m, tf_rs;    /* globals are never `precise`: glslang takes them for locals then */
+T tf_xhat(uint i) { return tf_mul(tf_sub(load_x(IN, tf_x + int(i) * p_step(0)), tf_m), tf_rs); }
 /* g w */
-float tf_h(uint i) {
-  precise float g = load_g(GIN, tf_g + int(i) * p_step(1));
+T tf_h(uint i) {
+  precise T g = load_g(GIN, tf_g + int(i) * p_step(1));
   if (WTYPE != 255u) g = tf_mul(g, load_w(WTYPE, int(i)));
   return g;
 }
-void tf_store(uint i, float h, float xhat, float s, float p) {
+void tf_store(uint i, T h, T xhat, T s, T p) {
   store_y(OUT, tf_y + int(i), tf_mul(tf_sub(tf_sub(h, s), tf_mul(xhat, p)), tf_rs));
 }
 
-vec2 tf_both(uint i) { return vec2(tf_h(i), tf_xhat(i)); }
+T2 tf_both(uint i) { return T2(tf_h(i), tf_xhat(i)); }
 
 void main() {
   uint n = p_n, jobs = STAGE != 0u ? p_rows * ((n + 2047u) >> 11) : p_rows;
@@ -38,22 +38,22 @@ void main() {
   tf_y = int(row * n);
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
   tf_g = outer * p_outer_step(1) + inner * p_inner_step(1);
-  tf_m = FB(0u);
-  if (RMS == 0u) tf_m = load_mean(TF_F32, int(row));
-  tf_rs = load_rstd(TF_F32, int(row));
-  precise float x[32], h[32], t[32], s = FB(0u), p;
+  tf_m = T(0);
+  if (RMS == 0u) tf_m = load_mean(TF_OWN, int(row));
+  tf_rs = load_rstd(TF_OWN, int(row));
+  precise T x[32], h[32], t[32], s = T(0), p;
   if (STAGE != 0u) {
     if (!live) return;
-    if (RMS == 0u) s = load_means(TF_F32, int(row));
-    p = load_means(TF_F32, int(p_rows + row));
+    if (RMS == 0u) s = load_means(TF_OWN, int(row));
+    p = load_means(TF_OWN, int(p_rows + row));
     TF_ALONG_BLOCK(block, n, tf_both(i), tf_store(i, v.x, v.y, s, p))
     return;
   }
   TF_EACH {
-    x[k] = FB(0u);
+    x[k] = T(0);
     h[k] = TF_NOTHING;
     if (tf_in(k, n)) {
-      precise vec2 v = tf_both(tf_element(k));
+      precise T2 v = tf_both(tf_element(k));
       h[k] = v.x;
       x[k] = v.y;
     }

@@ -11,7 +11,7 @@
  *   int stat_step[2]
  * constants: KIND OUT IN GIN WTYPE WANTED LINE LAYOUT
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #define TEAMS 1u
 #define SPLIT 1u
@@ -21,24 +21,24 @@
 
 int tf_x, tf_g, tf_stat; /* where the row begins */
 /* x and g */
-vec2 tf_both(uint i) {
+T2 tf_both(uint i) {
   int outer = 0, inner = int(i);
   if (LINE == 0u) {
     outer = int(i / p_inner);
     inner = int(i % p_inner);
   }
-  precise vec2 v = vec2(load_x(IN, tf_x + outer * p_outer_step(0) + inner * p_inner_step(0)), 0.0f);
+  precise T2 v = T2(load_x(IN, tf_x + outer * p_outer_step(0) + inner * p_inner_step(0)), T(0));
   if (KIND == 2u) v.y = load_g(GIN, tf_g + outer * p_outer_step(1) + inner * p_inner_step(1));
   if (KIND == 2u && WTYPE != 255u) v.y = tf_mul(v.y, load_w(WTYPE, int(i)));
   return v;
 }
-float tf_term(uint i, float x, float g) {
+T tf_term(uint i, T x, T g) {
   if (KIND == 0u) return x;
   int stat = tf_stat + int(i) * p_stat_step(1);
-  precise float d = x;
-  if ((WANTED & 4u) == 0u) d = tf_sub(x, load_mean(TF_F32, stat));
+  precise T d = x;
+  if ((WANTED & 4u) == 0u) d = tf_sub(x, load_mean(TF_OWN, stat));
   if (KIND == 1u) return tf_mul(d, d);
-  return tf_mul(g, tf_mul(d, load_rstd(TF_F32, stat)));
+  return tf_mul(g, tf_mul(d, load_rstd(TF_OWN, stat)));
 }
 
 void main() {
@@ -58,7 +58,7 @@ void main() {
   tf_x = int(row) * p_row_step(0);
   tf_g = int(row) * p_row_step(1);
   tf_stat = int(row) * p_stat_step(0);
-  precise float s, t;
+  precise T s, t;
   TF_BLOCK_SUMS(s, block, p_n, tf_both(i), tf_term(i, v.x, v.y), t, v.y)
   tf_join(false, s);
   s = tf_joined(false, 0u);

@@ -13,6 +13,19 @@ void store_@NAME(uint dtype, int i, float v) {
   else if (dtype == TF_F64) set_word64_@NAME(i, tf_f32_to_f64(UB(v)));
   else set_word_@NAME(dtype, i, tf_bits(dtype, v));
 }
+#elif defined(TF_DOUBLE)
+double load_@NAME(uint dtype, int i) {
+  if (dtype >= TF_SCALAR) return packDouble2x32(at_@NAME());
+  if (dtype == TF_F64) return packDouble2x32(word64_@NAME(i));
+  if (dtype == TF_I64) return tf_of_long(word64_@NAME(i));
+  uint w = word_@NAME(dtype, i);
+  return dtype < TF_I64 ? double(int(w)) : tf_of_float(tf_number(dtype, w));
+}
+void store_@NAME(uint dtype, int i, double v) {
+  if (dtype == TF_F64) set_word64_@NAME(i, unpackDouble2x32(v));
+  else if (dtype == TF_I64) set_word64_@NAME(i, tf_to_long(v));
+  else set_word_@NAME(dtype, i, tf_short(dtype, v));
+}
 #elif defined(TF_LONG)
 int64_t load_@NAME(uint dtype, int i) {
   if (dtype >= TF_SCALAR) return packInt2x32(ivec2(at_@NAME()));

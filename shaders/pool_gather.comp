@@ -16,5 +16,7 @@ void main() {
     tf_report(14u, at, int(p_area));
     return;
   }
-  set_word_out(DTYPE, int(i), word_x(DTYPE, int(i / p_places * p_area + at.x)));
+  int from = int(i / p_places * p_area + at.x);
+  if (DTYPE == TF_F64) set_word64_out(int(i), word64_x(from));
+  else set_word_out(DTYPE, int(i), word_x(DTYPE, from));
 }

@@ -10,23 +10,28 @@
  */
 #define TF_DIL(a) p_dil(a)
 #include "pool_window.glsl"
-#define TF_SHIFT (DTYPE == TF_F32 ? 0u : 16u)
-#define TF_INFINITY (DTYPE == TF_F16 ? 0x7c000000 : 0x7f800000)
+#define TF_SHIFT (DTYPE >= TF_F32 ? 0u : 16u)
+#define TF_INFINITY (DTYPE == TF_F64 ? 0x7ff00000 : DTYPE == TF_F16 ? 0x7c000000 : 0x7f800000)
 #define TF_LOWEST int(0x80000000u)
 #define TF_HIGHEST 0x7fffffff
 
-/* Between an element's bits, at the top of a word, and its place in the order. */
-int tf_turn(int b) { return b ^ ((b >> 31) & TF_HIGHEST); }
-
-int tf_key(uint bits) {
-  int b = int(bits << TF_SHIFT);
-  return (b & TF_HIGHEST) > TF_INFINITY ? TF_HIGHEST : tf_turn(b);
+/* Between an element's bits, low word and what stands at the top of the high one, and its place in the order. */
+uvec2 tf_turn(uvec2 b) {
+  uint sign = uint(int(b.y) >> 31);
+  return uvec2(b.x ^ sign, b.y ^ (sign & 0x7fffffffu));
 }
 
-uint tf_element(int key) {
-  if (key == TF_LOWEST) return (uint(TF_INFINITY) | 0x80000000u) >> TF_SHIFT;
-  if (key == TF_HIGHEST) return (DTYPE == TF_F16 ? 0x7e000000u : 0x7fc00000u) >> TF_SHIFT;
-  return uint(tf_turn(key)) >> TF_SHIFT;
+uvec2 tf_key(uvec2 b) {
+  b.y <<= TF_SHIFT;
+  int size = int(b.y) & TF_HIGHEST;
+  return size > TF_INFINITY || (size == TF_INFINITY && b.x != 0u) ? uvec2(0u, uint(TF_HIGHEST)) : tf_turn(b);
+}
+
+uvec2 tf_element(uvec2 key) {
+  if (int(key.y) == TF_LOWEST) key = uvec2(0u, uint(TF_INFINITY) | 0x80000000u);
+  else if (key.y == uint(TF_HIGHEST)) key = uvec2(0u, DTYPE == TF_F64 ? 0x7ff80000u : DTYPE == TF_F16 ? 0x7e000000u : 0x7fc00000u);
+  else key = tf_turn(key);
+  return uvec2(key.x, key.y >> TF_SHIFT);
 }
 
 void main() {
@@ -34,18 +39,22 @@ void main() {
   if (i >= p_count) return;
   ivec4 k = tf_unravel(i, uint(p_outs(0)), uint(p_outs(1)), uint(p_outs(2)));
   ivec2 w0 = tf_window(0, k.y), w1 = tf_window(1, k.z), w2 = tf_window(2, k.w);
-  int plane = k.x * p_size(0) * p_size(1) * p_size(2), most = TF_LOWEST, place = 0;
+  int plane = k.x * p_size(0) * p_size(1) * p_size(2), place = 0;
+  uvec2 most = uvec2(0u, 0x80000000u);
   for (int a = w0.x; a < w0.y; a += p_dil(0)) {
     for (int b = w1.x; b < w1.y; b += p_dil(1)) {
       int line = (a * p_size(1) + b) * p_size(2);
       for (int c = w2.x; c < w2.y; c += p_dil(2)) {
-        int key = tf_key(word_x(DTYPE, plane + line + c));
-        bool take = key > most || key == TF_HIGHEST;
-        most = take ? key : most;
+        int at = plane + line + c;
+        uvec2 key = tf_key(DTYPE == TF_F64 ? word64_x(at) : uvec2(0u, word_x(DTYPE, at)));
+        bool take = int(key.y) > int(most.y) || (key.y == most.y && key.x > most.x) || key.y == uint(TF_HIGHEST);
+        most = uvec2(take ? key.x : most.x, take ? key.y : most.y);
         place = take ? line + c : place;
       }
     }
   }
-  set_word_out(DTYPE, int(i), tf_element(most));
+  most = tf_element(most);
+  if (DTYPE == TF_F64) set_word64_out(int(i), most);
+  else set_word_out(DTYPE, int(i), most.y);
   set_word64_places(int(i), uvec2(uint(place), 0u));
 }

@@ -4,10 +4,10 @@
  * COUNTED: what a sum is divided by. 0: the divisor, 1: the elements in the plane, 2: those in the padding too.
  *
  * operands: out x
- * words: uint count; int size[3]; int outs[3]; int kernel[3]; int stride[3]; int pad[3]; float divisor
+ * words: uint count; int size[3]; int outs[3]; int kernel[3]; int stride[3]; int pad[3]; number divisor
  * constants: DTYPE ADAPTIVE COUNTED GRAD
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #define TF_DIL(a) 1
 #include "quotient.glsl"
@@ -22,9 +22,9 @@ int tf_counted(int a, int o) {
   return min(start + p_kernel(a), p_size(a) + p_pad(a)) - start;
 }
 
-float tf_divided(float sum, ivec3 o) {
-  precise float by = p_divisor;
-  if (COUNTED != 0u) by = tf_from_int(tf_counted(0, o.x) * tf_counted(1, o.y) * tf_counted(2, o.z));
+T tf_divided(T sum, ivec3 o) {
+  precise T by = p_divisor;
+  if (COUNTED != 0u) by = TF_COUNT(tf_counted(0, o.x) * tf_counted(1, o.y) * tf_counted(2, o.z));
   return tf_quotient(sum, by);
 }
 
@@ -38,10 +38,10 @@ ivec2 tf_windows(int a, int e) {
   return ivec2(first > 0 ? (first + p_stride(a) - 1) / p_stride(a) : 0, min(last / p_stride(a) + 1, p_outs(a)));
 }
 
-float tf_mean(int plane, ivec3 o) {
+T tf_mean(int plane, ivec3 o) {
   ivec2 w0 = tf_window(0, o.x), w1 = tf_window(1, o.y), w2 = tf_window(2, o.z);
   int base = plane * p_size(0) * p_size(1) * p_size(2);
-  precise float sum = FB(0x80000000u);
+  precise T sum = TF_NOTHING;
   for (int a = w0.x; a < w0.y; a++) {
     for (int b = w1.x; b < w1.y; b++) {
       int line = base + (a * p_size(1) + b) * p_size(2);
@@ -51,10 +51,10 @@ float tf_mean(int plane, ivec3 o) {
   return tf_divided(sum, o);
 }
 
-float tf_shares(int plane, ivec3 e) {
+T tf_shares(int plane, ivec3 e) {
   ivec2 w0 = tf_windows(0, e.x), w1 = tf_windows(1, e.y), w2 = tf_windows(2, e.z);
   int base = plane * p_outs(0) * p_outs(1) * p_outs(2);
-  precise float sum = FB(0u);
+  precise T sum = T(0);
   for (int a = w0.x; a < w0.y; a++) {
     for (int b = w1.x; b < w1.y; b++) {
       int line = base + (a * p_outs(1) + b) * p_outs(2);

@@ -7,12 +7,12 @@
  * words: uint count; uint places; uint area; uint values
  * constants: DTYPE
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #define TF_TILE 2048u
 #define TF_NOBODY 0xffffffffu
 #include "fault.glsl"
-shared float tf_sum[TF_TILE];
+shared T tf_sum[TF_TILE];
 shared uint tf_next[TF_TILE];
 shared uint tf_left[2];
 
@@ -20,7 +20,7 @@ void main() {
   uint me = gl_LocalInvocationIndex, start = tf_group() * TF_TILE, stop = min(start + TF_TILE, p_count);
   if (start >= p_count) return;
   for (uint i = me; i < TF_TILE; i += TF_GROUP) {
-    tf_sum[i] = FB(0u);
+    tf_sum[i] = T(0);
     tf_next[i] = TF_NOBODY;
   }
   if (me < 2u) tf_left[me] = 0u;
@@ -28,7 +28,7 @@ void main() {
   uint last = min(((stop - 1u) / p_area + 1u) * p_places, p_values), turn = 0u;
   for (uint first = start / p_area * p_places; first < last; first += TF_GROUP) {
     uint i = first + me, at = TF_TILE;
-    precise float v = FB(0u);
+    precise T v = T(0);
     if (i < last) {
       uvec2 place = word64_places(int(i));
       if (place.y != 0u || place.x >= p_area) {

@@ -9,7 +9,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
 #extension GL_EXT_control_flow_attributes : require
 #define UNROLL [[unroll]]
-#ifdef TF_LONG
+#if defined(TF_LONG) || defined(TF_DOUBLE)
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #endif
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer B8 { uint8_t v[]; };
@@ -23,10 +23,10 @@ uvec2 tf_far(uvec2 at, int i, int shift) {
   return uvec2(sum, at.y + high + (sum < low ? 1u : 0u));
 }
 #else
-#ifdef VM_SOFTFMA
+#if defined(VM_SOFTFMA) || defined(TF_DOUBLE)
 #extension GL_ARB_gpu_shader_fp64 : require
 #endif
-#ifdef TF_LONG
+#if defined(TF_LONG) || defined(TF_DOUBLE)
 #extension GL_ARB_gpu_shader_int64 : require
 #endif
 #endif

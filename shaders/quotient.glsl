@@ -1,5 +1,9 @@
 /* Quotients and roots of which the CPU computes the native ones: rounded once, down to the last subnormal
    number where FLUSH leaves them alone; vm_div and vm_sqrt give zeros there. */
+#ifdef TF_DOUBLE
+#define tf_quotient vm_div
+#define tf_root vm_sqrt
+#else
 /* Mantissa in [1, 2) of a finite number that is not 0, and its exponent with float's bias. */
 uint tf_mantissa(uint a, out int e) {
   e = int(a >> 23);
@@ -34,3 +38,4 @@ float tf_root(float a) {
   precise float r = vm_sqrt(float(int(u)) * 2.0f); /* a 2^150 */
   return FB(UB(r) - (75u << 23));
 }
+#endif

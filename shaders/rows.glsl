@@ -12,10 +12,9 @@
  */
 #define PARTS (LAYOUT == 0u ? 64u : 8u)
 #define TF_ROWS (LAYOUT == 0u ? TF_GROUP / (64u * TEAMS * SPLIT) : TF_GROUP / 8u)
-#define TF_NOTHING FB(0x80000000u) /* -0.0, to which adding gives the number itself */
 #define TF_EIGHTH (TF_GROUP / 8u)
 /* Numbers of invocations; then of eight for each block; and what goes from the first half of a lane to the second. */
-shared float tf_joint[TF_GROUP + TF_EIGHTH], tf_chain[TF_GROUP / 2u];
+shared T tf_joint[TF_GROUP + TF_EIGHTH], tf_chain[TF_GROUP / 2u];
 
 uint tf_part() {
   return LAYOUT == 2u ? gl_LocalInvocationIndex / TF_EIGHTH : gl_LocalInvocationIndex & (PARTS - 1u);
@@ -33,8 +32,8 @@ uint tf_row_here() {
 bool tf_speaks() { return tf_part() == 0u && tf_half() == 0u && tf_team() == 0u; }
 
 /* Either the sum or the larger, NaN aside. */
-float tf_pair(bool most, float a, float b) {
-  if (most) return FB(tf_less(a, b) ? UB(b) : UB(a));
+T tf_pair(bool most, T a, T b) {
+  if (most) return VALUE(tf_less(a, b) ? BITS(b) : BITS(a));
   return tf_add(a, b);
 }
 /* Of eight numbers, by halving. */
@@ -44,8 +43,8 @@ float tf_pair(bool most, float a, float b) {
     UNROLL for (uint tf_h = 0u; tf_h < 2u; tf_h++) A[tf_h] = tf_pair(MOST, A[tf_h], A[tf_h + 2u]);      \
     RESULT = tf_pair(MOST, A[0], A[1]);                                                                 \
   }
-float tf_eight(bool most, uint at, uint stride) {
-  precise float a[8], r;
+T tf_eight(bool most, uint at, uint stride) {
+  precise T a[8], r;
   UNROLL for (uint u = 0u; u < 8u; u++) a[u] = tf_joint[at + u * stride];
   TF_EIGHT(r, most, a)
   return r;
@@ -53,7 +52,7 @@ float tf_eight(bool most, uint at, uint stride) {
 
 /* Puts the numbers of each block's invocations together by halving, those of the second halves where they are sums;
    then tf_joined has what came of them. Every invocation of the work group must come here. */
-void tf_join(bool most, float v) {
+void tf_join(bool most, T v) {
   uint me = gl_LocalInvocationIndex, block = tf_block_here(), part = tf_part();
   if (LAYOUT != 0u) {
     barrier(); /* what was joined before is read */
@@ -66,14 +65,14 @@ void tf_join(bool most, float v) {
   else if (tf_half() == SPLIT - 1u) tf_joint[at] = v;
   barrier();
   if (tf_half() == 0u && part < 8u) {
-    precise float s = tf_eight(most, at, 8u * halves);
+    precise T s = tf_eight(most, at, 8u * halves);
     if (halves == 2u) s = tf_pair(most, s, tf_eight(most, at + 8u, 16u));
     tf_joint[TF_GROUP + block * 8u + part] = s;
   }
   barrier();
 }
 /* Of one of the row's teams. */
-float tf_joined(bool most, uint team) {
+T tf_joined(bool most, uint team) {
   uint at = TF_GROUP + (tf_row_here() * TEAMS + team) * 8u, stride = 1u;
   if (LAYOUT != 0u) at = gl_LocalInvocationIndex & ~7u;
   if (LAYOUT == 2u) {
@@ -83,8 +82,8 @@ float tf_joined(bool most, uint team) {
   return tf_eight(most, at, stride);
 }
 /* Of all of them: by halving too, where each has a block. */
-float tf_joined_teams(bool most) {
-  precise float a[4];
+T tf_joined_teams(bool most) {
+  precise T a[4];
   UNROLL for (uint t = 0u; t < TEAMS; t++) a[t] = tf_joined(most, t);
   if (TEAMS == 4u) {
     UNROLL for (uint t = 0u; t < 2u; t++) a[t] = tf_pair(most, a[t], a[t + 2u]);
@@ -93,13 +92,18 @@ float tf_joined_teams(bool most) {
   return a[0];
 }
 /* The largest of the row's numbers, all invocations get it. */
-float tf_largest(float v) {
+T tf_largest(T v) {
   tf_join(true, v);
   return tf_joined_teams(true);
 }
 
 /* ---- rows in registers: arrays of 32 numbers, of which KEEP are used. Their loops have to be unrolled. */
-#define TF_EACH UNROLL for (uint k = 0u; k < KEEP; k++)
+#ifdef TF_DOUBLE /* its functions are long texts, which software compiles slowly: compilers unroll as they like */
+#define TF_UNROLL
+#else
+#define TF_UNROLL UNROLL
+#endif
+#define TF_EACH TF_UNROLL for (uint k = 0u; k < KEEP; k++)
 /* Element number k of the invocation, and whether the row has it. */
 uint tf_element(uint k) {
   if (LAYOUT != 0u) return 8u * k + tf_part();
@@ -107,11 +111,11 @@ uint tf_element(uint k) {
 }
 bool tf_in(uint k, uint n) { return FULL != 0u || tf_element(k) < n; }
 /* A term where the row has the element. */
-float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80000000u); }
+T tf_term_in(uint k, uint n, T v) { return VALUE(tf_in(k, n) ? BITS(v) : BITS(TF_NOTHING)); }
 /* The sum of the terms of a row, -0.0 where there is none. Every invocation of the work group must come here. */
 #define TF_KEPT_SUM(RESULT, TERMS)                                                                      \
   {                                                                                                     \
-    precise float tf_s = TF_NOTHING, tf_l[8];                                                           \
+    precise T tf_s = TF_NOTHING, tf_l[8];                                                           \
     if (LAYOUT == 0u) {                                                                                 \
       uint tf_slot = tf_block_here() * 64u + tf_part();                                                 \
       for (uint tf_h = 0u; tf_h < SPLIT; tf_h++) {                                                      \
@@ -134,10 +138,10 @@ float tf_term_in(uint k, uint n, float v) { return FB(tf_in(k, n) ? UB(v) : 0x80
 /* ---- rows that are read again for each pass, SPLIT being 1: eight elements at a time, so that many accesses are on
    their way at once. READ gives two numbers of element i, v has them in a statement or term, which may use i too. */
 #define TF_READ_EIGHT(FROM, STEP, END, READ)                                                            \
-  vec2 tf_v[8];                                                                                         \
+  T2 tf_v[8];                                                                                         \
   UNROLL for (uint u = 0u; u < 8u; u++) {                                                               \
     uint i = (FROM) + u * (STEP);                                                                       \
-    tf_v[u] = vec2(0.0f);                                                                               \
+    tf_v[u] = T2(T(0));                                                                               \
     if (i < (END)) tf_v[u] = READ;                                                                      \
   }
 
@@ -152,9 +156,9 @@ uint tf_again(uint k) {
     uint tf_end = min((N), ((BLOCK) + 1u) << 11);                                                       \
     for (uint tf_i = ((BLOCK) << 11) + tf_part(); tf_i < tf_end; tf_i += 8u * PARTS) {                  \
       TF_READ_EIGHT(tf_i, PARTS, tf_end, READ)                                                          \
-      UNROLL for (uint u = 0u; u < 8u; u++) {                                                           \
+      TF_UNROLL for (uint u = 0u; u < 8u; u++) {                                                        \
         uint i = tf_i + u * PARTS;                                                                      \
-        precise vec2 v = tf_v[u];                                                                       \
+        precise T2 v = tf_v[u];                                                                         \
         if (i < tf_end) { STATEMENT; }                                                                  \
       }                                                                                                 \
     }                                                                                                   \
@@ -178,16 +182,16 @@ uint tf_again(uint k) {
 #define TF_BLOCK_SUMS(LOW, BLOCK, N, READ, TERM, ALSO, OTHER)                                           \
   {                                                                                                     \
     uint tf_from = (BLOCK) << 11, tf_end = min((N), tf_from + 2048u);                                   \
-    precise float tf_two, tf_four, tf_eight, tf_two2, tf_four2, tf_eight2;                              \
+    precise T tf_two, tf_four, tf_eight, tf_two2, tf_four2, tf_eight2;                              \
     for (uint tf_q = 0u; tf_q < 64u / PARTS; tf_q++) {                                                  \
       uint tf_lane = PARTS == 64u ? 0u : (tf_q & 1u) << 2 | (tf_q & 2u) | tf_q >> 2;                    \
       LOW = TF_NOTHING;                                                                                 \
       ALSO = TF_NOTHING;                                                                                \
       for (uint tf_i = tf_from + tf_part() + tf_lane * PARTS; tf_i < tf_end; tf_i += 512u) {            \
         TF_READ_EIGHT(tf_i, 64u, tf_end, READ)                                                          \
-        UNROLL for (uint u = 0u; u < 8u; u++) {                                                         \
+        TF_UNROLL for (uint u = 0u; u < 8u; u++) {                                                      \
           uint i = tf_i + u * 64u;                                                                      \
-          precise vec2 v = tf_v[u];                                                                             \
+          precise T2 v = tf_v[u];                                                                             \
           if (i < tf_end) {                                                                             \
             LOW = tf_add(LOW, TERM);                                                                    \
             ALSO = tf_add(ALSO, OTHER);                                                                 \
@@ -206,7 +210,7 @@ uint tf_again(uint k) {
 #define TF_ROW_SUM(RESULT, N, READ, TERM)                                                               \
   {                                                                                                     \
     uint tf_n = (N), tf_blocks = (tf_n + 2047u) >> 11;                                                  \
-    precise float tf_high = TF_NOTHING, tf_low = FB(0u), tf_none, tf_middle[8];                         \
+    precise T tf_high = TF_NOTHING, tf_low = T(0), tf_none, tf_middle[8];                         \
     UNROLL for (uint tf_u = 0u; tf_u < 8u; tf_u++) tf_middle[tf_u] = TF_NOTHING;                        \
     for (uint tf_block = 0u; tf_block < tf_blocks; tf_block += TEAMS) {                                 \
       TF_BLOCK_SUMS(tf_low, tf_block + tf_team(), tf_n, READ, TERM, tf_none, TF_NOTHING)                \

@@ -12,19 +12,27 @@
  * words: uint rows; uint n; uint inner; int outer_step[3]; int inner_step[3]; int step[3]; uint cut; uint cuts
  * constants: KIND OUT IN GIN NARROW LAYOUT TEAMS SPLIT KEEP FULL STAGE
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "rows.glsl"
 #include "quotient.glsl"
 
 int tf_x, tf_y, tf_g; /* where the row begins */
-float tf_x_of(uint i) {
-  precise float v = load_x(IN, tf_x + int(i) * p_step(0));
+T tf_x_of(uint i) {
+  precise T v = load_x(IN, tf_x + int(i) * p_step(0));
+#ifdef TF_FLOAT
   if (NARROW != 0u) v = tf_number(OUT, tf_bits(OUT, v));
+#endif
   return v;
 }
-float tf_g_of(uint i) { return load_g(GIN, tf_g + int(i) * p_step(2)); }
+T tf_g_of(uint i) { return load_g(GIN, tf_g + int(i) * p_step(2)); }
 
+#ifdef TF_DOUBLE
+#define tf_exp vd_exp
+#define tf_over(s) (s)
+#define tf_plain(n) true
+#define tf_share(n, s, over) vm_div(n, s)
+#else
 /* vm_exp of what is not above 0, its exponent from the bits of the sum that rounds it. */
 float tf_exp(float x) {
   uint a = UB(x) & 0x7fffffffu;
@@ -51,25 +59,26 @@ float tf_share(float n, float s, float over) {
   q = vm_fma(r, over, q);
   return q;
 }
+#endif
 /* What is summed, of x and the cotangent. */
-float tf_term(float x, float g, float m) {
+T tf_term(T x, T g, T m) {
   if (KIND == 2u) return tf_mul(g, x);
   if (KIND == 3u) return g;
   return tf_exp(tf_sub(x, m));
 }
 /* The result, but for what is not plain; e is tf_exp(x - m) where softmax needs it. */
-float tf_result(float x, float g, float m, float e, float s, float over) {
+T tf_result(T x, T g, T m, T e, T s, T over) {
   if (KIND == 0u) return tf_share(e, s, over);
   if (KIND == 1u) return tf_sub(tf_sub(x, m), s);
   if (KIND == 2u) return tf_mul(x, tf_sub(g, s));
-  return tf_sub(g, tf_mul(vm_exp(x), s));
+  return tf_sub(g, tf_mul(TF_EXP(x), s));
 }
-vec2 tf_both(uint i) {
-  precise vec2 v = vec2(tf_x_of(i), 0.0f);
+T2 tf_both(uint i) {
+  precise T2 v = T2(tf_x_of(i), T(0));
   if (KIND == 2u || KIND == 3u) v.y = tf_g_of(i);
   return v;
 }
-bool tf_store(uint i, float x, float g, float m, float e, float s, float over) {
+bool tf_store(uint i, T x, T g, T m, T e, T s, T over) {
   store_y(OUT, tf_y + int(i) * p_step(1), tf_result(x, g, m, e, s, over));
   return KIND != 0u || tf_plain(e);
 }
@@ -91,12 +100,12 @@ void main() {
   tf_x = outer * p_outer_step(0) + inner * p_inner_step(0);
   tf_y = outer * p_outer_step(1) + inner * p_inner_step(1);
   tf_g = outer * p_outer_step(2) + inner * p_inner_step(2);
-  precise float s, over, m = FB(0xff800000u), x[32], g[32], t[32];
+  precise T s, over, m = TF_BELOW, x[32], g[32], t[32];
   TF_EACH {
     x[k] = m;
-    g[k] = FB(0u);
+    g[k] = T(0);
     if (tf_in(k, n)) {
-      precise vec2 v = tf_both(tf_element(k));
+      precise T2 v = tf_both(tf_element(k));
       x[k] = v.x;
       g[k] = v.y;
     }
@@ -104,7 +113,7 @@ void main() {
   if (KIND != 2u && KIND != 3u) {
     if (STAGE > 1u) {
       for (uint k = tf_part(); k < p_cuts; k += 64u)
-        m = tf_pair(true, m, load_largest(TF_F32, int(row * p_cuts + k)));
+        m = tf_pair(true, m, load_largest(TF_OWN, int(row * p_cuts + k)));
     } else if (STAGE == 1u) {
       for (uint b = block * p_cut; b < min(blocks, (block + 1u) * p_cut); b++)
         TF_ALONG_BLOCK(b, n, tf_both(i), m = tf_pair(true, m, v.x))
@@ -114,20 +123,20 @@ void main() {
     }
     m = tf_flushed(tf_largest(m));
     if (STAGE == 1u) {
-      if (live && tf_speaks()) store_largest(TF_F32, int(row * p_cuts + block), m);
+      if (live && tf_speaks()) store_largest(TF_OWN, int(row * p_cuts + block), m);
       return;
     }
   }
   if (STAGE == 2u) {
-    precise float none;
+    precise T none;
     TF_BLOCK_SUMS(s, block, n, tf_both(i), tf_term(v.x, v.y, m), none, TF_NOTHING)
     tf_join(false, s);
     s = tf_joined(false, 0u);
-    if (live && tf_speaks()) store_sums(TF_F32, int(job), s);
+    if (live && tf_speaks()) store_sums(TF_OWN, int(job), s);
     return;
   }
   if (STAGE == 3u) {
-    s = load_sums(TF_F32, int(row));
+    s = load_sums(TF_OWN, int(row));
   } else {
     if (KEEP != 0u) {
       TF_EACH t[k] = tf_term_in(k, n, tf_term(x[k], g[k], m));
@@ -137,13 +146,13 @@ void main() {
   if (!live) return;
   if (KIND == 4u) {
     if (tf_speaks()) {
-      store_y(TF_F32, int(row), m);
-      store_g(TF_F32, int(row), vm_log(s));
+      store_y(TF_OWN, int(row), m);
+      store_g(TF_OWN, int(row), TF_LOG(s));
     }
     return;
   }
   if (KIND == 0u) over = tf_over(s);
-  if (KIND == 1u) s = vm_log(s);
+  if (KIND == 1u) s = TF_LOG(s);
   if (KEEP != 0u) {
     TF_EACH if (tf_in(k, n)) plain = tf_store(tf_element(k), x[k], g[k], m, t[k], s, over) && plain;
   } else if (STAGE == 3u) {
@@ -156,7 +165,7 @@ void main() {
   for (uint k = STAGE == 3u ? 32u * block : 0u; KEEP != 0u ? k < KEEP : tf_again(k) < n; k++) {
     uint i = KEEP != 0u ? tf_element(k) : tf_again(k);
     if (i >= n) continue;
-    precise float e = tf_exp(tf_sub(tf_x_of(i), m));
+    precise T e = tf_exp(tf_sub(tf_x_of(i), m));
     if (!tf_plain(e)) store_y(OUT, tf_y + int(i) * p_step(1), tf_quotient(e, s));
   }
 }

@@ -6,10 +6,10 @@
  * operand's strides, eight of each; 1 dense; 2 dense with four elements to an invocation.
  *
  * operands: p g a b c table
- * words: uint count; uint flags; float f[8]
+ * words: uint count; uint flags; number f[8]
  * constants: P G A B C RULE LAYOUT
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "quotient.glsl"
 #include "four.glsl"
@@ -25,43 +25,43 @@
 #define IS(flag) ((p_flags & (flag)) != 0u)
 
 /* x moves towards y by a part, exact at both ends. */
-float lerped(float x, float y, float part) {
-  precise float d = tf_sub(y, x);
+T lerped(T x, T y, T part) {
+  precise T d = tf_sub(y, x);
   if (IS(SLOW)) return tf_add(x, tf_mul(part, d));
-  return tf_sub(y, tf_mul(d, tf_sub(1.0f, part)));
+  return tf_sub(y, tf_mul(d, tf_sub(T(1), part)));
 }
 
 /* m f + rest d */
-float blended(float m, float f, float rest, float d) { return tf_add(tf_mul(m, f), tf_mul(rest, d)); }
+T blended(T m, T f, T rest, T d) { return tf_add(tf_mul(m, f), tf_mul(rest, d)); }
 
-void sgd(inout float p, float d, inout float m) {
+void sgd(inout T p, T d, inout T m) {
   if (IS(HAS_A)) {
-    m = FB(IS(FIRST) ? UB(d) : UB(blended(m, p_f(1), p_f(2), d)));
-    d = FB(IS(NESTEROV) ? UB(tf_add(d, tf_mul(p_f(1), m))) : UB(m));
+    m = VALUE(IS(FIRST) ? BITS(d) : BITS(blended(m, p_f(1), p_f(2), d)));
+    d = VALUE(IS(NESTEROV) ? BITS(tf_add(d, tf_mul(p_f(1), m))) : BITS(m));
   }
   p = tf_add(p, tf_mul(p_f(0), d));
 }
 
-void adam(inout float p, float d, inout float m, inout float v, inout float top) {
+void adam(inout T p, T d, inout T m, inout T v, inout T top) {
   if (IS(SHRINK)) p = tf_mul(p, p_f(1));
   m = lerped(m, d, p_f(2));
   v = tf_add(tf_mul(v, p_f(4)), tf_mul(tf_mul(p_f(5), d), d));
-  precise float s = v;
+  precise T s = v;
   if (IS(HAS_C)) {
-    top = FB(tf_less(top, v) || tf_isnan(v) ? UB(v) : UB(top));
+    top = VALUE(tf_less(top, v) || tf_isnan(v) ? BITS(v) : BITS(top));
     s = top;
   }
   p = tf_add(p, tf_quotient(tf_mul(p_f(0), m), tf_add(tf_quotient(tf_root(s), p_f(6)), p_f(7))));
 }
 
-void rmsprop(inout float p, float d, inout float v, inout float mean, inout float m) {
+void rmsprop(inout T p, T d, inout T v, inout T mean, inout T m) {
   v = tf_add(tf_mul(v, p_f(4)), tf_mul(tf_mul(p_f(2), d), d));
-  precise float s = v;
+  precise T s = v;
   if (IS(HAS_B)) {
     mean = lerped(mean, d, p_f(2));
     s = tf_sub(v, tf_mul(mean, mean));
   }
-  precise float r = tf_add(tf_root(s), p_f(7));
+  precise T r = tf_add(tf_root(s), p_f(7));
   if (IS(HAS_C)) {
     m = tf_add(tf_mul(m, p_f(1)), tf_quotient(d, r));
     p = tf_add(p, tf_mul(p_f(0), m));
@@ -70,8 +70,8 @@ void rmsprop(inout float p, float d, inout float v, inout float mean, inout floa
   }
 }
 
-void stepped(inout float p, float g, inout float a, inout float b, inout float c) {
-  precise float d = FB(IS(MAXIMIZE) ? UB(g) ^ 0x80000000u : UB(g));
+void stepped(inout T p, T g, inout T a, inout T b, inout T c) {
+  precise T d = VALUE(IS(MAXIMIZE) ? BITS(tf_neg(g)) : BITS(g));
   if (IS(DECAY)) d = tf_add(d, tf_mul(p_f(3), p));
   if (RULE == 0u) sgd(p, d, a);
   else if (RULE == 1u) adam(p, d, a, b, c);
@@ -79,7 +79,7 @@ void stepped(inout float p, float g, inout float a, inout float b, inout float c
 }
 
 void one(int pi, int gi, int ai, int bi, int ci) {
-  precise float p = load_p(P, pi), g = load_g(G, gi), a = FB(0u), b = FB(0u), c = FB(0u);
+  precise T p = load_p(P, pi), g = load_g(G, gi), a = T(0), b = T(0), c = T(0);
   if (IS(HAS_A)) a = load_a(A, ai);
   if (IS(HAS_B)) b = load_b(B, bi);
   if (IS(HAS_C)) c = load_c(C, ci);
@@ -96,10 +96,10 @@ TF_FOUR(a)
 TF_FOUR(b)
 TF_FOUR(c)
 void four(int i) {
-  precise float p[4], g[4], a[4], b[4], c[4];
+  precise T p[4], g[4], a[4], b[4], c[4];
   load4_p(P, i, p);
   load4_g(G, i, g);
-  a = b = c = float[4](0.0f, 0.0f, 0.0f, 0.0f);
+  a = b = c = T[4](T(0), T(0), T(0), T(0));
   if (IS(HAS_A)) load4_a(A, i, a);
   if (IS(HAS_B)) load4_b(B, i, b);
   if (IS(HAS_C)) load4_c(C, i, c);

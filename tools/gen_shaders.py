@@ -30,12 +30,12 @@ VMATH = (
     "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
     "softplus", "erf", "erfc", "normal_cdf", "erfinv", "lgamma", "digamma", "pow", "rsqrt", "sqrt",
 )  # fmt: skip
-"""Functions of the rows that vmath.inc has under the name vm_..."""
+"""Functions of the rows that vmath.inc has under the name vm_...; vmath64.inc, all but the root, under vd_..."""
 TRUTH = ("isnan", "isinf", "signbit")
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 ORDER = {ast.Lt: ("less", 0), ast.LtE: ("least", 0), ast.Gt: ("less", 1), ast.GtE: ("least", 1)}
 """Comparison -> function, whether its arguments change places."""
-LETTERS = {"float": "f", "integer": "bi", "long": "i"}
+LETTERS = {"float": "f", "double": "f", "integer": "bi", "long": "i"}
 
 
 def load(name):
@@ -54,8 +54,8 @@ TEXT, COMPILE, PRUNE = load("text"), load("compile"), load("prune")
 class Writer:
     """One expression as GLSL; `truth` of a node says whether it is a bool there."""
 
-    def __init__(self, row, floating):
-        self.row, self.floating = row, floating
+    def __init__(self, row, kind):
+        self.row, self.kind, self.floating = row, kind, kind in TEXT.FLOATING
         self.attributes = {a.name: f for a, _, f in row.slots()}
 
     def truth(self, node):
@@ -77,7 +77,9 @@ class Writer:
         return "abc"[self.row.arg_names.index(node.id)]
 
     def constant(self, node):
-        return f"{float(node.value)!r}" if self.floating else f"T({node.value})"
+        if not self.floating:
+            return f"T({node.value})"
+        return f"{float(node.value)!r}{'lf' if self.kind == 'double' else ''}"
 
     def unaryop(self, node):
         if isinstance(node.operand, ast.Constant):
@@ -114,10 +116,12 @@ class Writer:
             return f"T({args[0]})"
         if name == "select" and self.floating and not self.truth(node.args[1]):
             # by bits: drivers make a minimum or maximum of a choice of floats, and lose NaN
-            return f"FB({self.truly(node.args[0], args[0])} ? UB({args[1]}) : UB({args[2]}))"
+            return f"VALUE({self.truly(node.args[0], args[0])} ? BITS({args[1]}) : BITS({args[2]}))"
         if name == "select":
             return f"({self.truly(node.args[0], args[0])} ? {args[1]} : {args[2]})"
         prefix = "vm_" if name in VMATH and self.floating else "tf_"
+        if self.kind == "double" and name in VMATH and name != "sqrt":
+            prefix = "vd_"
         return f"{prefix}{name}({', '.join(args)})"
 
     def truly(self, node, text):
@@ -125,12 +129,13 @@ class Writer:
         return text if self.truth(node) else f"({text} != T(0))"
 
 
-def expression(row, floating):
+def expression(row, kind):
     """The function that computes a row."""
-    writer, tree = Writer(row, floating), ast.parse(row.expr, mode="eval").body
+    writer, tree = Writer(row, kind), ast.parse(row.expr, mode="eval").body
     text = writer.text(tree)
     text = f"T({text})" if writer.truth(tree) else text
-    return f"T tf_row(T a, T b, T c) {{ precise T y = {text}; return y; }} /* {row.name} */\n"
+    local = "precise T" if writer.floating else "T"
+    return f"T tf_row(T a, T b, T c) {{ {local} y = {text}; return y; }} /* {row.name} */\n"
 
 
 def elementwise(about):
@@ -139,7 +144,7 @@ def elementwise(about):
         if row.expr is None:
             continue
         for kind in about["numbers"]:
-            floating = kind == "float"
+            floating = kind in TEXT.FLOATING
             if not set(LETTERS[kind]) & set(row.dtypes) or (not floating and row.result == "float"):
                 continue
             inputs = len(row.arg_names)
@@ -147,9 +152,8 @@ def elementwise(about):
                 "name": f"elementwise_{row.name}_{TEXT.NUMBERS[kind][0]}",
                 "kind": kind,
                 "operands": about["operands"][: 1 + inputs],
-                "expression": expression(row, floating).replace(
-                    "precise T", "precise float" if floating else "T"
-                ),
+                "words": about["words"][: None if inputs < 3 else -1],
+                "expression": expression(row, kind),
                 "defines": {"TF_INPUTS": inputs},
             }
 
@@ -160,11 +164,13 @@ def modules(file, text):
     body = file.removesuffix(".comp")
     if body == "elementwise":
         for entry in elementwise(about):
-            yield {**about, **entry}
+            entry = {**about, **entry}
+            yield {**entry, "words": TEXT.words_of(entry, entry["kind"])}
         return
     for kind in about["numbers"]:
         suffix = TEXT.NUMBERS[kind][0]
-        yield {**about, "name": f"{body}_{suffix}" if suffix else body, "kind": kind}
+        name = f"{body}_{suffix}" if suffix else body
+        yield {**about, "name": name, "kind": kind, "words": TEXT.words_of(about, kind)}
 
 
 def prebuilt(index, parts):

@@ -13,19 +13,19 @@ import sys
 SHADERS = pathlib.Path(__file__).resolve().parent.parent / "shaders"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 LOCAL = re.compile(
-    r"(?<!precise )(?<!out )(?<!inout )(?<!const )(?<!shared )\b(?:float|vec[234])\s+\w+(?:\[[^\]]*\])?\s*[=;,]"
+    r"(?<!precise )(?<!out )(?<!inout )(?<!const )(?<!shared )\b(?:float|double|vec[234])\s+\w+(?:\[[^\]]*\])?\s*[=;,]"
 )
 GLOBAL = re.compile(r"^precise\s", re.MULTILINE)
 NATIVE = re.compile(
     r"(?<![\w.])(exp2?|log2?|pow|sqrt|inversesqrt|sin|cos|tan|tanh|fma|mix|smoothstep|normalize|dot)\("
 )
 SUBGROUP = re.compile(r"\bsubgroup\w+\(")
-HOMES = {"vmath.inc", "vmath_more.inc"}
-"""Texts that are C too, where `float` is plain, and that build these functions."""
+HOMES = {"vmath.inc", "vmath_more.inc", "vmath64.inc", "vmath64_more.inc"}
+"""Texts that are C too, where `float` and `double` are plain, and that build these functions."""
 ALLOWED = {
     "probe.comp": "it asks what the driver does with plain arithmetic",
     "matmul_cooperative.glsl": "a matrix of hardware belongs to a subgroup",
-    "reduce_double.comp": "vmath has no root of float64",
+    "float64.glsl": "what the device gives is corrected by what it leaves",
 }
 """Texts that rules leave out, and why."""
 

@@ -1,6 +1,6 @@
 /* Measures the elementary functions: errors in units in the last place, special values, equal bits in
  * all builds and flush modes, time per element. shaders/vmath.inc is compared with the double C
- * library, vmath64.h (ULP64 defined) with the long double one. tools/ulp.py builds and runs it: an
+ * library, vmath64.inc (ULP64 defined) with the long double one. tools/ulp.py builds and runs it: an
  * object for each build (ULP_BUILD = its name), and one with the tables.
  */
 #define LIST1(F) \
@@ -22,7 +22,7 @@ typedef float T;
 
 #ifdef ULP_BUILD
 #ifdef ULP64
-#include "../tinyfin/backends/cpu/vmath64.h"
+#include "../shaders/vmath64.inc"
 #define VM vd
 #else
 #define VM_C

@@ -13,14 +13,17 @@ import tinyfin as tf
 
 SUBJECTS = samples.subjects()
 FALLS_BACK = {
-    "cast": "some samples cast to float64",
     "digamma": "its derivative is polygamma",
     "polygamma": "it computes in float64",
 }
 """Subject -> why it may still run on the CPU."""
-SKIPPED = ("float64",)
-"""Dtypes that devices do not compute in: their calls fall back, which tests/backends/test_transfer.py covers."""
-
+FALLS_BACK_IN_FLOAT64 = {
+    *("convolution", "conv_grad_input", "conv_grad_weight"),
+    *(f"conv{transposed}{d}d" for transposed in ("", "_transpose") for d in (1, 2, 3)),
+    *("bernoulli_", "exponential_", "normal_", "randint_", "uniform_", "dropout", "dropout_apply"),
+    *("scaled_dot_product_attention", "sdpa_forward", "sdpa_grad"),
+}
+"""Subjects whose kernels do not compute in float64."""
 
 CHAINS = {
     *("matmul", "mm", "bmm", "mv", "dot", "inner", "addmm", "addmv", "baddbmm", "linear", "einsum"),
@@ -38,7 +41,8 @@ def chained(want, got):
     a, b = samples.array(want), samples.array(got)
     if a.shape != b.shape or not np.isfinite(a).all():
         return False
-    eps = 256 * 2.0**-23 + samples.EPS.get(want.dtype.name, 0)
+    least = 2.0**-52 if want.dtype is tf.float64 else 2.0**-23
+    eps = 256 * least + samples.EPS.get(want.dtype.name, 0)
     return bool((np.abs(a - b) <= eps * max(np.abs(a).max(), 1e-30)).all())
 
 
@@ -52,9 +56,10 @@ def elsewhere(device, need_device):
 
 
 @contextlib.contextmanager
-def no_fallback(name, sample):
-    """Calls that run on the CPU instead are errors, but for the subjects that may, and for float64."""
-    may = name in FALLS_BACK or sample.kwargs.get("dtype") is tf.float64
+def no_fallback(name, sample, dtype):
+    """Calls that run on the CPU instead are errors, but for the subjects that may."""
+    in_float64 = dtype == "float64" or sample.kwargs.get("dtype") is tf.float64
+    may = name in FALLS_BACK or (in_float64 and name in FALLS_BACK_IN_FLOAT64)
     tf.backends.base.STATE["warned"].clear()
     with warnings.catch_warnings():
         if not may:
@@ -95,7 +100,7 @@ def compare(name, device, dtype, deterministic, graded, scale=1.0):
     for sample in samples.samples_of(name):
         if not samples.applies(sample, dtype):
             continue
-        with tf.deterministic(deterministic), no_fallback(name, sample):
+        with tf.deterministic(deterministic), no_fallback(name, sample, dtype):
             want = results(name, sample, dtype, "cpu", graded and sample.grad, scale)
             got = results(name, sample, dtype, device, graded and sample.grad, scale)
             assert len(want) == len(got)
@@ -123,5 +128,5 @@ def test_deterministic(name, elsewhere):
 @pytest.mark.parametrize("name", sorted(SUBJECTS))
 def test_other_dtypes(name, elsewhere):
     for dtype in samples.dtypes_of(name):
-        if dtype != "float32" and dtype not in SKIPPED:
+        if dtype != "float32":
             compare(name, elsewhere, dtype, deterministic=False, graded=False)

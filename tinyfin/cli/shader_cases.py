@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
-FLOATS = ("float32", "float16", "bfloat16")
+FLOATS = ("float32", "float16", "bfloat16", "float64")
 ALL = ("bool", *INTEGERS, *FLOATS)
-"""What devices compute in: float64 runs on the CPU."""
-LETTERS = {"b": ("bool",), "i": INTEGERS, "f": ("float32",), "h": ("float16", "bfloat16")}
+"""What devices compute in, float64 where they have it."""
+LETTERS = {"b": ("bool",), "i": INTEGERS, "f": ("float32", "float64"), "h": ("float16", "bfloat16")}
 WIDTH = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float64": 8}
 SIZES = (0, 1, 3, 63, 64, 65, 257, 2049, 5003)
 """Around a lane, a work group, a block of a sum, and none of them."""
@@ -185,6 +185,12 @@ SPECIAL = {
     ),
     "bfloat16": (
         0x0000, 0x3F80, 0x3F00, 0x4000, 0x4049, 0x42FE, 0x4B00, 0x7F7F, 0x7F80, 0x7FC0, 0x0001, 0x007F, 0x0080,
+    ),
+    "float64": (
+        0x0000000000000000, 0x3FF0000000000000, 0x3FE0000000000000, 0x4000000000000000, 0x400921FB54442D18,
+        0x4086000000000000, 0x4330000000000000, 0x43E0000000000000, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000,
+        0x7FF8000000000000, 0x0000000000000001, 0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x0010000000000001,
+        0x3CA0000000000000, 0x3FEFFFFFFFFFFFFF, 0x3FF0000000000001,
     ),
     "bool": (0, 1),
 }  # fmt: skip

@@ -272,7 +272,8 @@ def reread(entry: dict[str, Any], parts: dict[str, str]) -> dict[str, Any]:
     about = text.heading(parts[entry["file"]])
     if "expression" in entry:  # made from a row, which takes only some of the operands
         about["operands"] = about["operands"][: len(entry["operands"])]
-    return {**entry, **about}
+        about["words"] = about["words"][: len(entry["words"])]
+    return {**entry, **about, "words": text.words_of(about, entry["kind"])}
 
 
 def syntax_check(number: int, source: str) -> None:

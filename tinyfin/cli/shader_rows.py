@@ -45,9 +45,9 @@ QUOTIENTS = (
 while the CPU keeps them."""
 TINY = 2.0**-64
 """Factor that makes products of ordinary numbers subnormal."""
-SMALLEST = {"float32": 0x00800000, "float16": 0x0400, "bfloat16": 0x0080}
+SMALLEST = {"float32": 0x00800000, "float16": 0x0400, "bfloat16": 0x0080, "float64": 1 << 52}
 """Bits of the smallest normal numbers."""
-INFINITY = {"float32": 0x7F800000, "float16": 0x7C00, "bfloat16": 0x7F80}
+INFINITY = {"float32": 0x7F800000, "float16": 0x7C00, "bfloat16": 0x7F80, "float64": 0x7FF << 52}
 REFUSAL = "forbids running it on the cpu"
 MAIN = ("float32", "int64", "bool")
 """Dtypes that take every call of a row that is not elementwise; the others take a third of them each."""
@@ -208,10 +208,11 @@ def distance(want: NDArray[Any], got: NDArray[Any], dtype: str) -> NDArray[Any]:
         if dtype != "bool":
             want, got = want.view(dtype), got.view(dtype)
         return np.abs(want.astype(np.float64) - got.astype(np.float64))
-    top = 1 << (8 * want.dtype.itemsize - 1)
-    a, b = (v.astype(np.int64) for v in (want, got))
-    steps = np.abs(np.where(a >= top, top - a, a) - np.where(b >= top, top - b, b)).astype(float)
-    is_nan = [(v & (top - 1)) > INFINITY[dtype] for v in (a, b)]
+    size = want.dtype.type((1 << (8 * want.dtype.itemsize - 1)) - 1)
+    a, b = ((v & size).astype(np.int64) for v in (want, got))
+    apart = (want > size) != (got > size)
+    steps = np.where(apart, a.astype(float) + b.astype(float), np.abs(a - b).astype(float))
+    is_nan = [v > INFINITY[dtype] for v in (a, b)]
     return np.where(is_nan[0] != is_nan[1], np.inf, steps)
 
 
@@ -228,9 +229,10 @@ def chained(want: NDArray[Any], got: NDArray[Any], dtype: str) -> NDArray[Any]:
         return want == got
     a, b = values(want, dtype), values(got, dtype)
     largest = np.abs(a[np.isfinite(a)]).max(initial=0)
-    rounding = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    rounding = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, 0.0)
+    chain = CHAIN * 2.0**-29 if dtype == "float64" else CHAIN
     with np.errstate(invalid="ignore"):
-        return np.abs(a - b) <= largest * CHAIN + np.abs(a) * rounding
+        return np.abs(a - b) <= largest * chain + np.abs(a) * rounding
 
 
 class Comparison:

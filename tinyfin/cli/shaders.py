@@ -415,7 +415,8 @@ class Validation:
         found = opengl_compiler(self.args.device)
         assert found is not None  # the device is open
         physical = self.backend.find()[0][self.args.device]
-        lacking = [] if physical.int64 else ["long"]
+        lacking = [] if physical.int64 else ["long", "double"]
+        lacking += [] if physical.float64 else ["double"]
         return compiled_by_driver(numbers, found[1], lacking, bar.advance)
 
     def compare(self, rows: Sequence[str], keeps: bool) -> list[Outcome]:

@@ -7,10 +7,9 @@ import pytest
 import samples
 
 import tinyfin as tf
+from tinyfin.ops.row import TABLE, F
 
 SUBJECTS = samples.subjects()
-WIDE = ("float64",)
-"""Dtypes without shaders: they run on the CPU."""
 
 
 def results(name, sample, dtype, device, relay=lambda t: t):
@@ -53,10 +52,7 @@ def test_layouts(change, gpu):
                     assert samples.bits(a) == samples.bits(b), f"{name}{sample}"
 
 
-CASTS = [d for d in samples.ALL if d not in WIDE]
-
-
-@pytest.mark.parametrize("source", CASTS)
+@pytest.mark.parametrize("source", samples.ALL)
 def test_casts(source, gpu):
     values = np.array([0, 1, -1, 2.5, -2.5, 127, 128, 255, 256, -129, 65504, 70000, 1e9, -3e9, 5e9])
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-8, 0.5, 1.5, 3e38])
@@ -64,7 +60,7 @@ def test_casts(source, gpu):
     there = x.to(gpu)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for target in CASTS:
+        for target in samples.ALL:
             dtype = getattr(tf, target)
             assert samples.bits(there.to(dtype).cpu()) == samples.bits(x.to(dtype)), target
 
@@ -162,17 +158,14 @@ def test_order_of_dependent_work(gpu):
     assert x.cpu().tolist() == [300.0] * 1000
 
 
-@pytest.mark.parametrize("dtype", WIDE)
-def test_what_has_no_shader_falls_back(dtype, gpu):
-    x = samples.tensor(np.arange(6.0), dtype)
+def test_what_has_no_shader_falls_back(gpu):
+    x, w = (samples.tensor(np.arange(float(n)).reshape(1, 1, n), "float64") for n in (6, 3))
     tf.backends.base.STATE["warned"].clear()
     with pytest.warns(
-        RuntimeWarning, match=f"add runs on the cpu: .* has no kernel for it with {dtype}"
+        RuntimeWarning, match="conv1d runs on the cpu: .* has no kernel for it with float64"
     ):
-        assert (x.to(gpu) + 1).cpu().tolist() == (x + 1).tolist()
-    t = x.to(gpu)
-    t += 2
-    assert t.cpu().tolist() == (x + 2).tolist()
+        got = tf.nn.functional.conv1d(x.to(gpu), w.to(gpu))
+    assert got.cpu().tolist() == tf.nn.functional.conv1d(x, w).tolist()
 
 
 def test_a_training_step(gpu):
@@ -193,3 +186,62 @@ def test_a_training_step(gpu):
                 opt.step()
                 losses[device].append(loss.item())
     assert losses["cpu"] == pytest.approx(losses[gpu], rel=1e-5)
+
+
+def float64_inputs(n):
+    """Any bits, ordinary numbers, numbers near both ends of the exponents, and special ones with one another."""
+    rng = np.random.default_rng(5)
+    tiny, huge = np.finfo("f8").tiny, np.finfo("f8").max
+    special = [
+        0.0,
+        np.inf,
+        np.nan,
+        1,
+        0.5,
+        1.5,
+        2.5,
+        3,
+        5e-324,
+        tiny / 4,
+        tiny * (1 - 2.0**-52),
+        tiny,
+    ]
+    special += [huge, 1e-160, 1e160, 2**52 + 0.5, 2.0**53, 2.0**63, 27.3, 709.8, 745.2, 7.5, 1e22]
+    special = np.array([*special, *(-v for v in special)])
+    for first in (np.repeat(special, len(special)), np.tile(special, len(special))):
+        yield np.concatenate(
+            [
+                first,
+                rng.integers(0, 2**64, n, dtype=np.uint64).view("f8"),
+                rng.normal(size=n),
+                rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
+                rng.normal(size=n) * 2.0 ** rng.integers(-1074, -1000, n),
+            ]
+        )
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("name", [r.name for r in TABLE.values() if r.expr and "f" in r.dtypes])
+def test_float64(name, deterministic, gpu):
+    """Every row has the CPU's bits on any numbers, subnormal ones too, kept and flushed."""
+    row = TABLE[name]
+    a, b = (tf.from_numpy(x).to("cpu") for x in float64_inputs(500))
+    inputs = [a > 0 if name == "where" else a, b, a][: len(row.arg_names)]
+    attributes = {slot.name: 0.7 for slot, _, _ in row.slots()}
+    with warnings.catch_warnings(), tf.deterministic(deterministic):
+        warnings.simplefilter("error")
+        want = getattr(F, name)(*inputs, **attributes)
+        got = getattr(F, name)(*(x.to(gpu) for x in inputs), **attributes)
+        assert samples.bits(got.cpu()) == samples.bits(want)
+        if row.scalars and len(inputs) == 2:
+            got = getattr(F, name)(a.to(gpu), 0.1, **attributes)
+            assert samples.bits(got.cpu()) == samples.bits(getattr(F, name)(a, 0.1, **attributes))
+
+
+@pytest.mark.parametrize("target", samples.ALL)
+def test_float64_casts(target, gpu):
+    x = tf.from_numpy(next(float64_inputs(500))).to("cpu")
+    for deterministic in (False, True):
+        with tf.deterministic(deterministic):
+            want, got = (t.to(getattr(tf, target)) for t in (x, x.to(gpu)))
+            assert samples.bits(got.cpu()) == samples.bits(want)

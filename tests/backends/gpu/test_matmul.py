@@ -136,13 +136,27 @@ def test_special_numbers(tiles):
         same(tf.matmul, x, y)
 
 
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 5), (5, 4)), ((40, 70), (70, 50)), ((2, 1, 17, 33), (3, 33, 9)), ((9, 200), (200, 1))],
+)
+def test_float64(shapes):
+    """The CPU's bits in deterministic mode, roundings of links apart in normal mode."""
+    a, b = (random(*s).double() / 3 for s in shapes)
+    x, w, bias = (random(*s).double() / 3 for s in ((9, 20), (7, 20), (7,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with tf.deterministic():
+            for scale in (1.0, 2.0**-520):
+                same(tf.matmul, a * scale, b * scale)
+                same(tf.matmul, a.flip(-1) * scale, b.flip(-2))
+            same(F.linear, x, w, bias)
+        near = (a.to(gpu()) @ b.to(gpu())).cpu() - a @ b
+        assert near.abs().max() < 1e-12
+
+
 def test_what_falls_back():
-    """float64, and batch axes that cannot be walked together."""
-    tf.backends.base.STATE["warned"].clear()
-    with pytest.warns(RuntimeWarning, match="matmul runs on the cpu"):
-        tf.ones(2, 2, dtype=tf.float64, device=gpu()) @ tf.ones(
-            2, 2, dtype=tf.float64, device=gpu()
-        )
+    """Batch axes that cannot be walked together."""
     tf.backends.base.STATE["warned"].clear()
     a, b = random(2, 1, 2, 1, 2, 1, 3, 4), random(1, 2, 1, 2, 1, 2, 4, 5)
     with warnings.catch_warnings():

@@ -1,5 +1,5 @@
 /* What the names in expressions mean for double. */
-#include "vmath64.h"
+#include "vmath64.inc"
 
 #define TF_SIGN 0x8000000000000000ull
 #define TF_INFINITY 0x7ff0000000000000ull
@@ -35,7 +35,7 @@ static inline double tf_double(uint64_t u) { union { uint64_t u; double f; } v =
 #define TF_softplus_f64 vd_softplus
 #define TF_erf_f64 vd_erf
 #define TF_erfc_f64 vd_erfc
-#define TF_normal_cdf_f64(x) (0.5 * (1.0 + vd_erf((x) * 0.7071067811865476)))
+#define TF_normal_cdf_f64 vd_normal_cdf
 #define TF_erfinv_f64 vd_erfinv
 #define TF_lgamma_f64 vd_lgamma
 #define TF_digamma_f64 vd_digamma

@@ -6,5 +6,5 @@
 #define VM_SOFTFMA
 #endif
 #include "vmath.inc"
-#include "vmath64.h"
+#include "vmath64.inc"
 #endif

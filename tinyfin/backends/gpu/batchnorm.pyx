@@ -17,7 +17,7 @@ from tinyfin.backends.gpu.modules import shader
 cdef enum:
     GROUP = 256
 
-cdef int APPLY = shader("batch_apply_f32")
+cdef int[2] APPLY = [shader("batch_apply_f32"), shader("batch_apply_f64")]
 
 
 cdef struct Batch:
@@ -74,7 +74,7 @@ cdef int channels_of(Batch *b, tf_view *x, tf_view *g, list keep, tf_call *call)
 
 
 cdef inline bint in_fours(const Batch *b, const tf_view *v) noexcept nogil:
-    return v.flags & TF_CONTIGUOUS != 0 and b.inner & 3 == 0 and address_of(v) & (4 * tf_itemsize[v.dtype] - 1) == 0
+    return v.flags & TF_CONTIGUOUS != 0 and not is_double(v) and b.inner & 3 == 0 and address_of(v) & (4 * tf_itemsize[v.dtype] - 1) == 0
 
 
 cdef int apply(const Batch *b, const tf_view *y, const tf_view *mean, const tf_view *rstd, const tf_view *w,
@@ -82,7 +82,7 @@ cdef int apply(const Batch *b, const tf_view *y, const tf_view *mean, const tf_v
     cdef tf_launch l
     cdef int k, d, grad = share != NULL
     cdef bint four = in_fours(b, y) and in_fours(b, b.s.x) and in_fours(b, b.s.g)
-    begin(&l, APPLY, call)
+    begin(&l, APPLY[is_double(y)], call)
     write(&l, y)
     read(&l, b.s.x)
     read(&l, b.s.g)
@@ -180,7 +180,7 @@ cdef int batch_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     cdef list keep = []
     cdef int64_t blocks
     cdef int k, rc
-    if refused(inputs, n, outputs[0], call) or not is_float(outputs[1].dtype):
+    if refused(inputs, n, outputs[0], call) or not computes(outputs[1]):
         return TF_EUNSUPPORTED
     if inputs[1].shape[1] == 0:
         return TF_OK
@@ -189,7 +189,7 @@ cdef int batch_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     rc = channels_of(&b, &v[1], &v[0], keep, call)
     for k in range(2, 5):
         rc = rc if rc != TF_OK else dense(&v[k], keep, call)
-    if rc == TF_OK and v[2].dtype != TF_F32:            # the sums take float32
+    if rc == TF_OK and v[2].dtype < TF_F32:             # the sums take float32
         mean = v[2]
         memset(&none, 0, sizeof(none))
         rc = floats(target, &mean, b.channels, keep, call)

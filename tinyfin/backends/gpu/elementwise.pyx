@@ -18,14 +18,17 @@ cdef enum:
     TRANSPOSED = 4096                # elements from which on tiles are worth their two steps
     DISPATCHES = 4096                # of one call, at most; what would take more falls back
     F32 = 0
-    INT, LONG                        # kinds of numbers that modules compute with
+    INT, LONG, DOUBLE                # kinds of numbers that modules compute with
     STRIDED = 0                      # layouts of operands
     DENSE, QUADS
 
 cdef list NAMES = [r.name for r in TABLE.values() if r.expr is not None]
 cdef int POSITIVE = NAMES.index("positive")
 cdef int TRANSPOSE = shader("transpose")
-cdef int MODULES[512][3]             # row, kind -> number of the module, or -1
+cdef int MODULES[512][4]             # row, kind -> number of the module, or -1
+
+
+cdef uint32_t[4] NEEDED = [0, 0, HAS_INT64, HAS_FLOAT64]      # features by kind
 
 
 cdef int find_modules() except -1:
@@ -34,7 +37,7 @@ cdef int find_modules() except -1:
     if len(NAMES) > 512:
         raise AssertionError("more rows than MODULES has places for")
     for i in range(len(NAMES)):
-        for k, end in enumerate(("f32", "int", "i64")):
+        for k, end in enumerate(("f32", "int", "i64", "f64")):
             MODULES[i][k] = found.get(f"elementwise_{NAMES[i]}_{end}", -1)
     return 0
 
@@ -49,7 +52,7 @@ cdef struct Call:                    # one call: operand 0 is the output
     int64_t shape[8]
     int64_t strides[4][8]
     tf_range range[4]
-    float f[3]
+    double f[3]
 
 
 cdef inline bint is_float(int dtype) noexcept nogil:
@@ -61,6 +64,7 @@ cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
     cdef double d
     cdef float f
     cdef int64_t i
+    cdef uint64_t bits
     cdef uint32_t u
     if v.dtype == TF_F64:
         d = (<const double *>v.data)[0]
@@ -71,6 +75,10 @@ cdef uint64_t number_of(const tf_view *v, int compute) noexcept nogil:
     else:
         i = v.data[0] != 0
         d = <double>i
+    if compute == TF_F64:
+        d = <double>i if v.dtype == TF_I64 else d
+        memcpy(&bits, &d, 8)
+        return bits
     if is_float(compute):
         f = <float>i if v.dtype == TF_I64 else <float>d     # rounded once
         memcpy(&u, &f, 4)
@@ -119,7 +127,7 @@ cdef int run(Call *c) noexcept:
         c.ndim, c.shape[0] = 1, 1
         for k in range(c.nops):
             c.strides[k][0] = 1
-    if MODULES[c.row][c.kind] < 0 or (c.kind == LONG and not features(c.where) & HAS_INT64):
+    if MODULES[c.row][c.kind] < 0 or features(c.where) & NEEDED[c.kind] != NEEDED[c.kind]:
         return TF_EUNSUPPORTED
     while not fits(c, first):        # before anything is recorded
         dispatches *= c.shape[first]
@@ -170,9 +178,9 @@ cdef int one(Call *c, int first, const uint64_t *address) noexcept:
     cdef tf_launch l
     cdef int d, k, axes = c.ndim - first
     cdef int64_t n = 1
-    cdef int layout = QUADS if c.kind != LONG else DENSE
+    cdef int layout = QUADS if c.kind < LONG else DENSE
     begin(&l, MODULES[c.row][c.kind], c.call)
-    l.operands, l.words, l.written = c.nops, 23, 1
+    l.operands, l.words, l.written = c.nops, 20, 1
     for d in range(3):
         l.word[16 + d] = 1
     for d in range(axes):
@@ -191,7 +199,9 @@ cdef int one(Call *c, int first, const uint64_t *address) noexcept:
                 layout = DENSE
         constant(&l, k, c.dtype[k])
     l.word[19] = <uint32_t>n
-    memcpy(&l.word[20], c.f, sizeof(c.f))
+    if c.nops < 4:                   # rows of three inputs have no attributes
+        for k in range(3):
+            number_word(&l, c.f[k], c.kind == DOUBLE)
     constant(&l, 4, c.compute)
     constant(&l, 5, layout)
     spread(&l, ((n // 4 + (n & 3) if layout == QUADS else n) + GROUP - 1) // GROUP)
@@ -203,14 +213,14 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     cdef const tf_view *out = outputs[0]
     cdef Call c
     cdef int k
-    cdef bint floats = is_float(call.compute)
+    cdef bint floats = is_float(call.compute) or call.compute == TF_F64
     call.detail[0] = call.compute
-    if call.compute > TF_F32 or not (out.dtype <= TF_I64 or (floats and is_float(out.dtype))):
+    if call.compute > TF_F64 or out.dtype > (max(TF_F32, call.compute) if floats else TF_I64):
         return TF_EUNSUPPORTED
     if out.size == 0:
         return TF_OK
     c.row, c.compute, c.nops, c.ndim = <int>(<size_t>call.ctx & 0xffff), call.compute, n + 1, out.ndim
-    c.kind = F32 if floats else LONG if call.compute == TF_I64 else INT
+    c.kind = DOUBLE if call.compute == TF_F64 else F32 if floats else LONG if call.compute == TF_I64 else INT
     c.where, c.call = out, call
     memcpy(c.shape, out.shape, sizeof(c.shape))
     set_operand(&c, 0, out, out)
@@ -218,15 +228,15 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         set_operand(&c, k + 1, inputs[k], out)
         if inputs[k].flags & TF_WRAPPED:
             c.address[k + 1] = number_of(inputs[k], call.compute)
-            c.dtype[k + 1] = (TF_F32 if floats else TF_I32) | SCALAR
+            c.dtype[k + 1] = (TF_F32 if floats else TF_I32) | SCALAR      # of the kind's own type
             c.range[k + 1].low = c.range[k + 1].high = 0
         elif inputs[k].dtype > (TF_F64 if floats else TF_I64):
             return TF_EUNSUPPORTED
         elif inputs[k].dtype == TF_I64 and not floats:
             c.kind = LONG            # conditions too
     for k in range(3):
-        c.f[k] = <float>at.f[k]
-        if not floats and c.f[k] != at.f[k]:     # an integer that float32 does not hold
+        c.f[k] = at.f[k]
+        if not floats and <float>at.f[k] != at.f[k]:     # an integer that float32 does not hold
             return TF_EUNSUPPORTED
     return run(&c)
 
@@ -296,12 +306,13 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     set_operand(&c, 0, out, out)
     set_operand(&c, 1, x, out)
     if x.flags & TF_WRAPPED:
-        if out.dtype > TF_F32:
+        if out.dtype > TF_F64:
             return TF_EUNSUPPORTED
         c.compute = TF_F32 if is_float(out.dtype) else out.dtype
-        c.kind = F32 if is_float(out.dtype) else LONG if out.dtype == TF_I64 else INT
+        c.kind = (DOUBLE if out.dtype == TF_F64 else F32 if is_float(out.dtype) else LONG if out.dtype == TF_I64
+                  else INT)
         c.address[1] = number_of(x, c.compute)
-        c.dtype[1] = (TF_F32 if is_float(out.dtype) else TF_I32) | SCALAR
+        c.dtype[1] = (TF_F32 if out.dtype >= TF_F16 else TF_I32) | SCALAR
         c.range[1].low = c.range[1].high = 0
     elif x.dtype == out.dtype:
         item = tf_itemsize[x.dtype]
@@ -320,7 +331,7 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
             item = 4
         c.dtype[0] = c.dtype[1] = TF_U8 if item == 1 else TF_I16 if item == 2 else TF_I32
     elif x.dtype == TF_F64 and not is_float(out.dtype) or out.dtype == TF_F64 and TF_I32 <= x.dtype <= TF_I64:
-        return TF_EUNSUPPORTED       # float32 between them would round
+        c.compute, c.kind = TF_F64, DOUBLE       # float32 between them would round
     elif is_float(x.dtype) or is_float(out.dtype) or out.dtype == TF_F64:
         c.compute, c.kind = TF_F32, F32
     else:

@@ -166,8 +166,8 @@ class Faults:
 
 
 def outside(name: str, value: int, argument: int) -> Exception:
-    """The CPU's error for a value that must not be, of which a kernel gives the bits as float32."""
+    """The CPU's error for a value that must not be, of which a kernel gives the bits as float64."""
     import struct
 
-    (number,) = struct.unpack("<f", struct.pack("<q", value)[:4])
+    (number,) = struct.unpack("<d", struct.pack("<q", value))
     return out_of_domain(name, CHECKED[argument], number, DOMAINS.index(name))

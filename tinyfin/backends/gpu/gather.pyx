@@ -58,7 +58,7 @@ cdef int scatter_all(const tf_view *const *inputs, tf_view *y, int what, int dim
     cdef bint is_number = v.ndim == 0
     if not within_reach(y) or not within_reach(v) or not within_reach(index):
         return TF_EUNSUPPORTED
-    if (what != PUT and y.dtype == TF_F64) or (v.dtype != y.dtype and not v.flags & TF_WRAPPED):
+    if (what != PUT and is_double(y) and not computes(y)) or (v.dtype != y.dtype and not v.flags & TF_WRAPPED):
         return TF_EUNSUPPORTED
     no_axes(&walk, 1)
     no_axes(&r.lines, 2)

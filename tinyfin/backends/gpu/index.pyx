@@ -23,6 +23,7 @@ cdef enum:
 cdef int READ = shader("index_read")
 cdef int ADD_OFFSETS = shader("index_offsets")
 cdef int RUNS_F32 = shader("index_runs_f32")
+cdef int RUNS_F64 = shader("index_runs_f64")
 cdef int RUNS_INT = shader("index_runs_int")
 cdef int NONZERO = shader("index_nonzero")
 
@@ -269,7 +270,7 @@ cdef int write_runs(Runs *r, const tf_view *y, const tf_view *v, uint64_t offset
         pairs = sorted_keys(y, offsets, 1 if r.shared else lines, r.n, call)
         if pairs is None:
             return TF_EDEVICE
-    begin(&l, RUNS_F32 if is_float else RUNS_INT, call)
+    begin(&l, RUNS_INT if not is_float else RUNS_F64 if is_double(y) else RUNS_F32, call)
     write(&l, y)
     if r.apart:
         bytes_of(&l, offsets, <uint64_t>(4 * indices), False)
@@ -290,8 +291,9 @@ cdef int write_runs(Runs *r, const tf_view *y, const tf_view *v, uint64_t offset
     shape_words(&l, &r.after)
     stride_words(&l, &r.after, 0)
     if is_float:
-        real(&l, r.alpha)
-        word(&l, 0)
+        number_word(&l, r.alpha, is_double(y))
+        if not is_double(y):
+            word(&l, 0)
     else:
         word(&l, <int64_t>(alpha & 0xffffffff))
         word(&l, <int64_t>(alpha >> 32))
@@ -409,7 +411,7 @@ cdef int write_kernel(const tf_view *const *inputs, int n, tf_view *const *outpu
     if what == COPY:
         s.operation = OF_FILL if v.ndim == 0 and y.ndim else OF_COPY
     call.detail[0] = y.dtype
-    if (adding and y.dtype == TF_F64) or (v.dtype != y.dtype and not v.flags & TF_WRAPPED):
+    if (adding and is_double(y) and not computes(y)) or (v.dtype != y.dtype and not v.flags & TF_WRAPPED):
         return TF_EUNSUPPORTED
     if not within_reach(y) or not within_reach(v) or not can_index(&s) or not split_axes(&s, y, v):
         return TF_EUNSUPPORTED

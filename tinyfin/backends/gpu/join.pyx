@@ -66,7 +66,7 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const
     cdef int i, k, rc, dim = <int>(at.i[0] + y.ndim if at.i[0] < 0 else at.i[0])
     call.detail[0] = y.dtype
     for i in range(n):
-        if inputs[i].size and y.dtype == TF_F64 and TF_I32 <= inputs[i].dtype <= TF_I64:
+        if inputs[i].size and is_double(y) and TF_I32 <= inputs[i].dtype <= TF_I64 and not computes(y):
             return TF_EUNSUPPORTED           # float32 between them would round
     for k in range(8):
         first[k] = 0

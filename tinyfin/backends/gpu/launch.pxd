@@ -31,7 +31,7 @@ ctypedef int (*tf_launcher)(int index, tf_launch *l) except -1
 
 cdef enum:
     HAS_INT64 = 1        # features of devices
-    HAS_FLOAT64 = 2
+    HAS_FLOAT64 = 2      # with 64-bit integers, which its bits are read as
     HAS_COOPERATIVE = 4  # matrices of 16 x 16 float16, multiplied by 32 invocations together; bfloat16
     HAS_COOPERATIVE_BF16 = 8
     IS_SOFTWARE = 16     # compiles long texts slowly
@@ -120,6 +120,25 @@ cdef inline void real(tf_launch *l, double value) noexcept nogil:
     cdef float f = <float>value
     memcpy(&l.word[l.words], &f, 4)
     l.words += 1
+
+
+cdef inline void number_word(tf_launch *l, double value, bint doubled) noexcept nogil:
+    """The next `number`: a float32, or a float64 in two words for bodies that compute in it."""
+    if not doubled:
+        real(l, value)
+        return
+    memcpy(&l.word[l.words], &value, 8)
+    l.words += 2
+
+
+cdef inline bint is_double(const tf_view *v) noexcept nogil:
+    """Whether the body for float64 is to be taken."""
+    return v.dtype == TF_F64
+
+
+cdef inline bint computes(const tf_view *v) noexcept nogil:
+    """Whether bodies for floats take a tensor of this dtype: the halves, float32, float64 where the device has it."""
+    return TF_F16 <= v.dtype <= TF_F32 or (v.dtype == TF_F64 and features(v) & HAS_FLOAT64 != 0)
 
 
 cdef inline void spread(tf_launch *l, int64_t groups) noexcept nogil:

@@ -96,7 +96,7 @@ def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t
     """
     if not 0 <= slot < TF_MAXBACKEND:
         raise ValueError(f"set_device: slot {slot}, expected 0 to {TF_MAXBACKEND - 1}")
-    FEATURES[slot][index] = (HAS_INT64 * int64 | HAS_FLOAT64 * float64 | HAS_COOPERATIVE * (cooperative & 3)
+    FEATURES[slot][index] = (HAS_INT64 * int64 | HAS_FLOAT64 * (float64 and int64) | HAS_COOPERATIVE * (cooperative & 3)
                              | IS_SOFTWARE * software)
     FAULTS[slot][index] = fault
     LAUNCHED[slot][index] = 0

@@ -18,10 +18,10 @@ from tinyfin.backends.gpu.modules import shader
 cdef enum:
     EACH, AVERAGE, TOTAL            # reductions, in the order of the rows' choices
 
-cdef int ROWS = shader("loss_rows_f32")
-cdef int LABELS = shader("loss_labels_f32")
-cdef int GRAD = shader("loss_grad_f32")
-cdef int CHECK = shader("check_values_f32")
+cdef int[2] ROWS = [shader("loss_rows_f32"), shader("loss_rows_f64")]
+cdef int[2] LABELS = [shader("loss_labels_f32"), shader("loss_labels_f64")]
+cdef int[2] GRAD = [shader("loss_grad_f32"), shader("loss_grad_f64")]
+cdef int[2] CHECK = [shader("check_values_f32"), shader("check_values_f64")]
 cdef int NLL_LOSS = OPERATIONS.index("nll_loss")
 cdef int CROSS_ENTROPY = OPERATIONS.index("cross_entropy")
 cdef int[2] CHECKS = [OPERATIONS.index("check_unit_interval"), OPERATIONS.index("check_not_nan")]
@@ -69,7 +69,7 @@ cdef int loss(const tf_view *const *inputs, tf_view *const *outputs, const tf_at
     if rc != TF_OK:
         return rc
     if label.size:
-        begin(&l, ROWS, call)
+        begin(&l, ROWS[is_double(&x)], call)
         write(&l, outputs[0])
         write(&l, &parts)
         read(&l, &x)
@@ -133,7 +133,7 @@ cdef int label_flow(const tf_view *flow, tf_view *g, tf_view *label, const tf_vi
     rc = rc if rc != TF_OK else dense(label, keep, call)
     if rc != TF_OK:
         return rc
-    begin(&l, LABELS, call)
+    begin(&l, LABELS[is_double(flow)], call)
     write(&l, flow)
     read(&l, label)
     read(&l, weight)
@@ -155,7 +155,7 @@ cdef int label_flow(const tf_view *flow, tf_view *g, tf_view *label, const tf_vi
 
 
 cdef inline bint in_fours(const Rows *r, const tf_view *v) noexcept nogil:
-    return r.n & 3 == 0 and v.flags & TF_CONTIGUOUS != 0 and address_of(v) & (4 * tf_itemsize[v.dtype] - 1) == 0
+    return r.n & 3 == 0 and not is_double(v) and v.flags & TF_CONTIGUOUS != 0 and address_of(v) & (4 * tf_itemsize[v.dtype] - 1) == 0
 
 
 cdef int spread_flow(const Rows *r, const tf_view *y, const tf_view *x, const tf_view *flow, const tf_view *shift,
@@ -168,7 +168,7 @@ cdef int spread_flow(const Rows *r, const tf_view *y, const tf_view *x, const tf
     for d in range(2, y.ndim):
         inner *= y.shape[d]
     four = inner == 1 and in_fours(r, y) and (x == NULL or in_fours(r, x))
-    begin(&l, GRAD, call)
+    begin(&l, GRAD[is_double(y)], call)
     write(&l, y)
     if x != NULL:
         read(&l, x)
@@ -244,12 +244,12 @@ cdef int check_values(const tf_view *const *inputs, int n, tf_view *const *outpu
     cdef tf_launch l
     cdef list keep = []
     call.detail[0] = x.dtype
-    if not is_float(x.dtype) or x.flags & TF_WRAPPED or not within_reach(&x):
+    if not computes(&x) or x.flags & TF_WRAPPED or not within_reach(&x):
         return TF_EUNSUPPORTED
     rc = dense(&x, keep, call)
     if rc != TF_OK:
         return rc
-    begin(&l, CHECK, call)
+    begin(&l, CHECK[is_double(&x)], call)
     write(&l, outputs[0])
     read(&l, &x)
     fault(&l, outputs[0])

@@ -30,8 +30,10 @@ cdef enum:
 cdef int SMALL_F32 = shader("matmul_small_f32")
 cdef int SMALL_INT = shader("matmul_small_int")
 cdef int SMALL_I64 = shader("matmul_small_i64")
+cdef int SMALL_F64 = shader("matmul_small_f64")
 cdef int DIRECT_F32 = shader("matmul_direct_f32")
 cdef int DIRECT_INT = shader("matmul_direct_int")
+cdef int DIRECT_F64 = shader("matmul_direct_f64")
 cdef int TILED = shader("matmul_f32")
 cdef int COOPERATIVE = shader("matmul_cooperative_half_f32")
 cdef int COOPERATIVE_BF16 = shader("matmul_cooperative_bfloat_f32")
@@ -144,11 +146,12 @@ cdef int small(Product *q) noexcept:
     cdef int64_t rows = 16, cols = 16, depth = 16
     if min(q.m, q.n) <= NARROW:
         rows, cols, depth = 32, 8, 64
-        if q.dtype == TF_I64:
+        if tf_itemsize[q.dtype] == 8:
             depth = 32
         if q.m < q.n:
             swap(q)
-    begin(&l, SMALL_F32 if q.dtype >= TF_F16 else SMALL_I64 if q.dtype == TF_I64 else SMALL_INT, q.call)
+    begin(&l, SMALL_F64 if q.dtype == TF_F64 else SMALL_F32 if q.dtype >= TF_F16 else SMALL_I64
+          if q.dtype == TF_I64 else SMALL_INT, q.call)
     operands(q, &l)
     words(q, &l)
     constant(&l, 0, q.dtype)
@@ -164,7 +167,7 @@ cdef int small(Product *q) noexcept:
 cdef int direct(Product *q) noexcept:
     """Tiles of 32 x 64 without shared memory."""
     cdef tf_launch l
-    begin(&l, DIRECT_F32 if q.dtype >= TF_F16 else DIRECT_INT, q.call)
+    begin(&l, DIRECT_F64 if q.dtype == TF_F64 else DIRECT_F32 if q.dtype >= TF_F16 else DIRECT_INT, q.call)
     operands(q, &l)
     words(q, &l)
     constant(&l, 0, q.dtype)
@@ -191,7 +194,7 @@ cdef const Tile *tiles_of(const Product *q) noexcept nogil:
 
 cdef int kind_of(const Product *q) noexcept nogil:
     """The kind of tiles for chains of floats."""
-    if q.dtype < TF_F16 or min(q.m, q.n) <= NARROW:
+    if not TF_F16 <= q.dtype <= TF_F32 or min(q.m, q.n) <= NARROW:
         return SMALL
     return ONLY if ONLY >= 0 else fastest(q, tiles_of(q), KINDS)
 
@@ -231,7 +234,7 @@ cdef int64_t parts_of(const Product *q, int *kind) noexcept nogil:
 cdef bint cooperates(const Product *q) noexcept nogil:
     """Whether the device's own products of matrices are taken: by shape, dtype and mode."""
     cdef uint32_t needed = HAS_COOPERATIVE if q.dtype == TF_F16 else HAS_COOPERATIVE_BF16
-    if q.call.mode & TF_DETERMINISTIC or q.dtype == TF_F32 or q.dtype < TF_F16 or ONLY_COOPERATIVE == -2:
+    if q.call.mode & TF_DETERMINISTIC or not TF_F16 <= q.dtype < TF_F32 or ONLY_COOPERATIVE == -2:
         return False
     return min(q.m, q.n, q.k) >= COOPERATIVE_LEAST and features(q.out) & needed != 0
 
@@ -312,7 +315,9 @@ cdef int run(Product *q) noexcept:
     cdef int kind
     cdef int64_t parts
     q.call.detail[0] = q.dtype
-    if q.dtype > TF_F32 or (q.dtype == TF_I64 and not features(q.out) & HAS_INT64):
+    if q.dtype > TF_F64 or (q.dtype == TF_I64 and not features(q.out) & HAS_INT64):
+        return TF_EUNSUPPORTED
+    if q.dtype == TF_F64 and not features(q.out) & HAS_FLOAT64:
         return TF_EUNSUPPORTED
     if not within_reach(q.a) or not within_reach(q.b) or not within_reach(q.out) or (
             q.bias != NULL and not within_reach(q.bias)):

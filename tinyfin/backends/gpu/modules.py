@@ -9,7 +9,7 @@ from functools import cache
 
 from tinyfin import config
 from tinyfin.backends.gpu.prune import pruned
-from tinyfin.backends.gpu.text import assembled, included, numbered, valued
+from tinyfin.backends.gpu.text import assembled, device_constants, included, numbered, valued
 from tinyfin.backends.gpu.unroll import unrolled
 
 TYPE_CHECKING = False
@@ -125,7 +125,7 @@ def shader(name: str) -> int:
 def flushes(number: int) -> bool:
     """Whether a module asks who flushes subnormal numbers."""
     entry = shaders()[number]
-    return entry["kind"] == "float" or "FLUSH" in included(entry["file"], parts())
+    return entry["kind"] in ("float", "double") or "FLUSH" in included(entry["file"], parts())
 
 
 def telling(number: int, constants: Sequence[int], behind: bool) -> tuple[int, ...]:
@@ -167,6 +167,7 @@ def glsl(number: int, constants: Sequence[int], soft: bool, long: bool = False) 
     """
     entry = shaders()[number]
     ASKED[number] = soft
+    constants = device_constants(entry, constants, soft)
     text = flat(number) if long and not soft else None
     if text is None:
         return pruned(assembled(entry, parts(), "opengl", soft, constants))

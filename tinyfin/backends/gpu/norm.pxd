@@ -56,7 +56,6 @@ cdef struct Finish:
 
 cdef int floats(tf_view *v, const tf_view *where, int64_t n, list keep, tf_call *call) noexcept
 cdef int dtype_or_none(const tf_view *v) noexcept nogil
-cdef bint is_float(int dtype) noexcept nogil
 cdef bint refused(const tf_view *const *inputs, int n, const tf_view *y, tf_call *call) noexcept nogil
 cdef int softmax_rows(Rows *r, int kind, const tf_view *x, const tf_view *y, const tf_view *g, list keep,
                       tf_call *call) noexcept

@@ -11,15 +11,11 @@ from tinyfin.core.infer cimport kernel_capsule
 
 from tinyfin.backends.gpu.modules import shader
 
-cdef int SOFTMAX = shader("softmax_f32")
-cdef int NORM = shader("norm_f32")
-cdef int NORM_GRAD = shader("norm_grad_f32")
-cdef int SUMS = shader("norm_sums_f32")
-cdef int FINISH = shader("norm_finish_f32")
-
-
-cdef bint is_float(int dtype) noexcept nogil:
-    return TF_F16 <= dtype <= TF_F32
+cdef int[2] SOFTMAX = [shader("softmax_f32"), shader("softmax_f64")]
+cdef int[2] NORM = [shader("norm_f32"), shader("norm_f64")]
+cdef int[2] NORM_GRAD = [shader("norm_grad_f32"), shader("norm_grad_f64")]
+cdef int[2] SUMS = [shader("norm_sums_f32"), shader("norm_sums_f64")]
+cdef int[2] FINISH = [shader("norm_finish_f32"), shader("norm_finish_f64")]
 
 
 # ---- softmax
@@ -36,7 +32,7 @@ cdef int softmax_stage(const Rows *r, int stage, int kind, const tf_view *const 
     cdef tf_launch l
     cdef int64_t blocks = blocks_of(r.n), cut = (blocks + CUTS - 1) // CUTS, cuts = (blocks + cut - 1) // cut
     cdef int64_t each = cuts if stage == LARGEST else 1 if stage == RESULTS and kind == LSE else blocks
-    begin(&l, SOFTMAX, call)
+    begin(&l, SOFTMAX[is_double(of[0])], call)
     read(&l, of[0])
     operand(&l, of[1], stage == 0 or stage == RESULTS)
     operand(&l, of[2], kind == LSE and (stage == 0 or stage == RESULTS))
@@ -69,7 +65,7 @@ cdef int softmax_rows(Rows *r, int kind, const tf_view *x, const tf_view *y, con
     cdef int64_t n = blocks_of(r.n)
     cdef int rc
     of[0], of[1], of[2] = x, y, g
-    if not scanty(r):
+    if is_double(x) or not scanty(r):
         return softmax_stage(r, 0, kind, of, NULL, NULL, call)
     lay_out_blocks(r)
     rc = floats(&largest, y, r.count * CUTS, keep, call)
@@ -91,8 +87,8 @@ cdef int softmax(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *views[3]
     cdef Rows r
     cdef list keep = []
-    call.detail[0] = y.dtype if not is_float(y.dtype) else x.dtype
-    if not is_float(y.dtype) or x.flags & TF_WRAPPED:
+    call.detail[0] = y.dtype if not computes(y) else x.dtype
+    if not computes(y) or x.flags & TF_WRAPPED or (x.dtype == TF_F64 and y.dtype != TF_F64):
         return TF_EUNSUPPORTED
     if y.size == 0:
         return TF_OK
@@ -117,14 +113,15 @@ cdef int dtype_or_none(const tf_view *v) noexcept nogil:
 
 
 cdef bint refused(const tf_view *const *inputs, int n, const tf_view *y, tf_call *call) noexcept nogil:
-    """Whether an argument is not of float32 or a half type, or too large."""
+    """Whether an argument is no float that the device computes in, not of float64 as the result is, or too large."""
     cdef int k
     for k in range(n):
         call.detail[0] = inputs[k].dtype
-        if not inputs[k].flags & TF_ABSENT and (not is_float(inputs[k].dtype) or not within_reach(inputs[k])):
+        if not inputs[k].flags & TF_ABSENT and (not computes(inputs[k]) or is_double(inputs[k]) != is_double(y)
+                                                or not within_reach(inputs[k])):
             return True
     call.detail[0] = y.dtype
-    return not is_float(y.dtype) or not within_reach(y)
+    return not computes(y) or not within_reach(y)
 
 
 cdef inline bint one_axis(const Rows *r) noexcept nogil:
@@ -209,7 +206,7 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef tf_launch l
     cdef Rows r
     cdef list keep = []
-    cdef double eps = at.f[0] if not rms or at.i[9] else 1.1920928955078125e-07
+    cdef double eps = at.f[0]
     if refused(inputs, n, outputs[0], call):
         return TF_EUNSUPPORTED
     if outputs[1].size == 0:
@@ -227,13 +224,15 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
         rc = dense(&v[k], keep, call)
         if rc != TF_OK:
             return rc
-    stage = scanty(&r) and one_axis(&r)
+    if rms and not at.i[9]:
+        eps = 2.220446049250313e-16 if is_double(x) else 1.1920928955078125e-07
+    stage = scanty(&r) and one_axis(&r) and not is_double(x)
     if stage:
         rc = norm_stats(&r, x, rms, eps, outputs, keep, call)
         if rc != TF_OK:
             return rc
         lay_out_blocks(&r)
-    begin(&l, NORM, call)
+    begin(&l, NORM[is_double(x)], call)
     read(&l, x)
     write(&l, outputs[0])
     read(&l, &v[1])
@@ -246,8 +245,8 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
     word(&l, r.outer_step[0])
     word(&l, r.inner_step[0])
     word(&l, r.step[0])
-    real(&l, <double>r.n)
-    real(&l, eps)
+    number_word(&l, <double>r.n, is_double(x))
+    number_word(&l, eps, is_double(x))
     constant(&l, 0, rms)
     constant(&l, 1, outputs[0].dtype)
     constant(&l, 2, x.dtype)
@@ -271,7 +270,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef tf_launch l
     cdef Rows r
     cdef list keep = []
-    if refused(inputs, n, y, call) or (wanted and not is_float(outputs[1].dtype)):
+    if refused(inputs, n, y, call) or (wanted and not computes(outputs[1])):
         return TF_EUNSUPPORTED
     v[0], v[1], v[2], v[3], v[4] = inputs[1][0], inputs[0][0], inputs[2][0], inputs[n - 2][0], inputs[n - 1][0]
     views[0], views[1] = &v[0], &v[1]
@@ -286,14 +285,14 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
         if rc != TF_OK:
             return rc
     if y.size:
-        stage = scanty(&r) and one_axis(&r)
+        stage = scanty(&r) and one_axis(&r) and not is_double(y)
         if stage:
             rc = floats(&means, y, 2 * r.count, keep, call)
             rc = rc if rc != TF_OK else norm_means(&r, v, rms, &means, keep, call)
             if rc != TF_OK:
                 return rc
             lay_out_blocks(&r)
-        begin(&l, NORM_GRAD, call)
+        begin(&l, NORM_GRAD[is_double(y)], call)
         write(&l, y)
         for k in range(5):
             read(&l, &v[k])
@@ -307,7 +306,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
             word(&l, r.inner_step[k])
         for k in range(2):
             word(&l, r.step[k])
-        real(&l, <double>r.n)
+        number_word(&l, <double>r.n, is_double(y))
         constant(&l, 0, rms)
         constant(&l, 1, y.dtype)
         constant(&l, 2, v[0].dtype)
@@ -324,13 +323,13 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
 # ---- sums by blocks
 
 cdef int floats(tf_view *v, const tf_view *where, int64_t n, list keep, tf_call *call) noexcept:
-    """So many float32 numbers in scratch memory, as a tensor."""
+    """So many numbers in scratch memory, as a tensor: float64 where that is what is computed in, else float32."""
     cdef object block
     memset(v, 0, sizeof(tf_view))
-    v.ndim, v.dtype, v.backend, v.index, v.flags = 1, TF_F32, where.backend, where.index, TF_CONTIGUOUS
+    v.ndim, v.dtype, v.backend, v.index, v.flags = 1, TF_F64 if is_double(where) else TF_F32, where.backend, where.index, TF_CONTIGUOUS
     v.size, v.shape[0], v.strides[0] = n, n, 1
     try:
-        block = scratch(where, <uint64_t>(4 * max(n, 1)))
+        block = scratch(where, <uint64_t>(tf_itemsize[v.dtype] * max(n, 1)))
         keep.append(block)
         v.block = <void *><uint64_t>block.block
     except BaseException as error:
@@ -351,7 +350,7 @@ cdef inline void maybe(tf_launch *l, const tf_view *v, bint writes) noexcept nog
 
 
 cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view *second, tf_call *call) noexcept:
-    """Sums of each row's blocks, blocks of a row side by side; in float32, or in the results' dtype."""
+    """Sums of each row's blocks, blocks of a row side by side; in what is computed in, or in the results' dtype."""
     cdef tf_launch l
     cdef Rows r
     cdef int64_t blocks = blocks_of(s.n)
@@ -359,7 +358,7 @@ cdef int block_sums(const Sums *s, int kind, const tf_view *first, const tf_view
     r.count, r.n, r.inner = s.rows, min(s.n, BLOCK), s.rows
     r.inner_step[0], r.step[0] = s.row_step[0], s.inner_step[0]
     lay_out_read(&r)
-    begin(&l, SUMS, call)
+    begin(&l, SUMS[is_double(s.x)], call)
     maybe(&l, first, True)
     maybe(&l, second, True)
     read(&l, s.x)
@@ -401,7 +400,7 @@ cdef int finish(const Finish *f, int kind, const tf_view *where, tf_call *call) 
     cdef Rows r
     r.count, r.n, r.inner = f.rows, f.n, 1
     lay_out_read(&r)
-    begin(&l, FINISH, call)
+    begin(&l, FINISH[is_double(where)], call)
     maybe(&l, f.first, False)
     maybe(&l, f.second, False)
     maybe(&l, f.v, False)
@@ -411,8 +410,8 @@ cdef int finish(const Finish *f, int kind, const tf_view *where, tf_call *call) 
     maybe(&l, f.c, True)
     word(&l, f.rows)
     word(&l, f.n)
-    real(&l, <double>f.count)
-    real(&l, f.eps)
+    number_word(&l, <double>f.count, is_double(where))
+    number_word(&l, f.eps, is_double(where))
     constant(&l, 0, kind)
     constant(&l, 1, f.a.dtype if f.a != NULL else f.b.dtype)
     constant(&l, 2, f.v.dtype if f.v != NULL else 0)

@@ -15,9 +15,9 @@ from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.backends.gpu.modules import shader
 
 cdef int MAX = shader("pool_max")
-cdef int MEAN = shader("pool_mean_f32")
+cdef int[2] MEAN = [shader("pool_mean_f32"), shader("pool_mean_f64")]
 cdef int GATHER = shader("pool_gather")
-cdef int SCATTER = shader("pool_scatter_f32")
+cdef int[2] SCATTER = [shader("pool_scatter_f32"), shader("pool_scatter_f64")]
 
 cdef enum:
     GROUP = 256              # invocations of a work group
@@ -36,10 +36,6 @@ cdef struct Windows:
     int64_t pad[3]
     int64_t dil[3]
     bint adaptive
-
-
-cdef bint taken(const tf_view *v) noexcept nogil:
-    return TF_F16 <= v.dtype <= TF_F32
 
 
 cdef void sides(Windows *w, const tf_view *larger, const tf_view *smaller, int nd) noexcept nogil:
@@ -131,7 +127,7 @@ cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef Windows w
     cdef int nd = <int>at.i[13]
     call.detail[0] = inputs[0].dtype
-    if not taken(inputs[0]):
+    if not computes(inputs[0]):
         return TF_EUNSUPPORTED
     if outputs[0].size == 0:
         return TF_OK
@@ -146,7 +142,7 @@ cdef int adaptive_max_pool(const tf_view *const *inputs, int n, tf_view *const *
     cdef Windows w
     cdef int nd = <int>at.i[3]
     call.detail[0] = inputs[0].dtype
-    if not taken(inputs[0]):
+    if not computes(inputs[0]):
         return TF_EUNSUPPORTED
     if outputs[0].size == 0:
         return TF_OK
@@ -167,11 +163,11 @@ cdef int run_mean(Windows *w, const tf_view *x, tf_view *y, int counted, int64_t
     rc = dense(&planes, keep, call)
     if rc != TF_OK:
         return rc
-    begin(&l, MEAN, call)
+    begin(&l, MEAN[is_double(x)], call)
     write(&l, y)
     read(&l, &planes)
     window_words(&l, w, y.size, False)
-    real(&l, <float>divisor)                    # rounded once
+    number_word(&l, <double>divisor if is_double(x) else <double><float>divisor, is_double(x))      # rounded once
     constant(&l, 0, x.dtype)
     constant(&l, 1, w.adaptive)
     constant(&l, 2, counted)
@@ -189,7 +185,7 @@ cdef int mean(const tf_view *const *inputs, tf_view *const *outputs, const tf_at
     cdef tf_view *y = outputs[0]
     cdef int counted = BY_DIVISOR if at.i[11] != INT64_MIN else BY_PADDED if at.i[10] else BY_INSIDE
     call.detail[0] = x.dtype
-    if not taken(x):
+    if not computes(x):
         return TF_EUNSUPPORTED
     if y.size == 0:
         return TF_OK
@@ -206,7 +202,7 @@ cdef int adaptive_mean(const tf_view *const *inputs, tf_view *const *outputs, co
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     call.detail[0] = x.dtype
-    if not taken(x):
+    if not computes(x):
         return TF_EUNSUPPORTED
     if y.size == 0:
         return TF_OK
@@ -241,7 +237,7 @@ cdef int adaptive_avg_pool_grad(const tf_view *const *inputs, int n, tf_view *co
     return adaptive_mean(inputs, outputs, at, call, True)
 
 
-cdef int at_places(int module, const tf_view *x, const tf_view *indices, tf_view *y, int64_t places, int64_t area,
+cdef int at_places(bint scatters, const tf_view *x, const tf_view *indices, tf_view *y, int64_t places, int64_t area,
                    tf_call *call) noexcept:
     """Values x and their flat places in planes of `area` elements, `places` of them in each plane."""
     cdef tf_view values = x[0]
@@ -256,7 +252,7 @@ cdef int at_places(int module, const tf_view *x, const tf_view *indices, tf_view
     call.detail[0] = x.dtype
     if rc != TF_OK:
         return rc
-    begin(&l, module, call)
+    begin(&l, SCATTER[is_double(x)] if scatters else GATHER, call)
     write(&l, y)
     read(&l, &values)
     read(&l, &index)
@@ -264,10 +260,10 @@ cdef int at_places(int module, const tf_view *x, const tf_view *indices, tf_view
     word(&l, y.size)
     word(&l, places)
     word(&l, area)
-    if module == SCATTER:
+    if scatters:
         word(&l, x.size)
     constant(&l, 0, x.dtype)
-    spread(&l, (y.size + TILE - 1) // TILE if module == SCATTER else (y.size + GROUP - 1) // GROUP)
+    spread(&l, (y.size + TILE - 1) // TILE if scatters else (y.size + GROUP - 1) // GROUP)
     return launch(&l, y, call)
 
 
@@ -285,11 +281,11 @@ cdef int pool_gather(const tf_view *const *inputs, int n, tf_view *const *output
     """x, indices; nd."""
     cdef int nd = <int>at.i[0]
     call.detail[0] = inputs[0].dtype
-    if not taken(inputs[0]) or inputs[1].dtype != TF_I64:
+    if not computes(inputs[0]) or inputs[1].dtype != TF_I64:
         return TF_EUNSUPPORTED
     if outputs[0].size == 0:
         return TF_OK
-    return at_places(GATHER, inputs[0], inputs[1], outputs[0], plane_of(outputs[0], nd), plane_of(inputs[0], nd),
+    return at_places(False, inputs[0], inputs[1], outputs[0], plane_of(outputs[0], nd), plane_of(inputs[0], nd),
                      call)
 
 
@@ -298,11 +294,11 @@ cdef int pool_scatter(const tf_view *const *inputs, int n, tf_view *const *outpu
     """g, indices; size, nd."""
     cdef int nd = <int>at.i[3]
     call.detail[0] = inputs[0].dtype
-    if not taken(inputs[0]) or inputs[1].dtype != TF_I64:
+    if not computes(inputs[0]) or inputs[1].dtype != TF_I64:
         return TF_EUNSUPPORTED
     if outputs[0].size == 0:
         return TF_OK
-    return at_places(SCATTER, inputs[0], inputs[1], outputs[0], plane_of(inputs[0], nd), plane_of(outputs[0], nd),
+    return at_places(True, inputs[0], inputs[1], outputs[0], plane_of(inputs[0], nd), plane_of(outputs[0], nd),
                      call)
 
 

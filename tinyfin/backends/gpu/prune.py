@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-HEAD = re.compile(r"^(?:FN )?\w+ (vm_\w+)\([^()]*\) \{", re.MULTILINE)
+HEAD = re.compile(r"^(?:FN |VD )?\w+ (v[md]_\w+)\([^()]*\) \{", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 

@@ -4,7 +4,6 @@ A row is cut into blocks of 2,048 elements. One work group joins up to 16 blocks
 or results lie side by side, blocks give parts, and the parts are rows of the next dispatch.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 from tinyfin.backends.gpu.launch cimport *
 from tinyfin.core.abi cimport *
@@ -23,7 +22,7 @@ cdef enum:
 
 cdef int REAL = shader("reduce_f32")
 cdef int WHOLE = shader("reduce_whole_f32")
-cdef int DOUBLE = shader("reduce_double_f32")
+cdef int DOUBLE = shader("reduce_f64")
 
 
 # ---- any reduction
@@ -208,11 +207,7 @@ cdef void pack(tf_launch *l, const void *of, const Reduced *r, Memory source, Me
     constant(l, 6, s.second and start)
     if last:
         constant(l, 7, DIVIDED if s.what == MEAN or s.what == VAR or s.first else ROOT if s.what == STD else 0)
-    if s.acc == TF_F32:
-        real(l, by)
-    else:
-        memcpy(&l.word[l.words], &by, 8)
-        l.words += 2
+    number_word(l, by, s.acc == TF_F64)
 
 
 cdef int two_passes(Reduced *r, Lanes *s, uint32_t module, tf_call *call) noexcept:

@@ -15,7 +15,7 @@ cdef enum:
 
 cdef uint32_t REAL = shader("scan_f32")
 cdef uint32_t WHOLE = shader("scan_whole_f32")
-cdef uint32_t DOUBLE = shader("scan_double_f32")
+cdef uint32_t DOUBLE = shader("scan_f64")
 cdef uint32_t EXTREMUM = shader("scan_extremum")
 
 

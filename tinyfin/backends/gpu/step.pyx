@@ -28,7 +28,7 @@ cdef enum:
     HAS = 32                         # the first of state; the next two bits are the others
     SLOW = 256
 
-cdef int STEP = shader("step_f32")
+cdef int[2] STEP = [shader("step_f32"), shader("step_f64")]
 cdef int TABLE_MODULE = shader("table")
 
 
@@ -55,23 +55,23 @@ cdef int table_of(Table *t, const tf_view *const *inputs, int n) noexcept nogil:
     return TF_OK
 
 
-cdef int step(int rule, uint32_t flags, const float *f, const tf_view *const *inputs, int n, tf_call *call) noexcept:
+cdef int step(int rule, uint32_t flags, const double *f, const tf_view *const *inputs, int n, tf_call *call) noexcept:
     cdef const tf_view *p = inputs[0]
     cdef tf_launch l
     cdef Table t
     cdef int64_t count = p.size
-    cdef int layout = QUADS, k, item, rc
+    cdef int layout = DENSE if is_double(p) else QUADS, k, item, rc
     cdef bint given
     cdef object memory
     call.detail[0] = p.dtype
     for k in range(n):
         if not within_reach(inputs[k]):
             return TF_EUNSUPPORTED
-    if not TF_F16 <= p.dtype <= TF_F32:
+    if not computes(p):
         return TF_EUNSUPPORTED
     if count == 0:
         return TF_OK
-    begin(&l, STEP, call)
+    begin(&l, STEP[is_double(p)], call)
     for k in range(MAXOPS):
         given = k < n and not inputs[k].flags & TF_ABSENT
         if not given:
@@ -102,7 +102,7 @@ cdef int step(int rule, uint32_t flags, const float *f, const tf_view *const *in
     word(&l, count)
     word(&l, flags)
     for k in range(8):
-        real(&l, f[k])
+        number_word(&l, f[k], is_double(p))
     constant(&l, 5, rule)
     constant(&l, 6, layout)
     spread(&l, ((count // 4 + (count & 3) if layout == QUADS else count) + GROUP - 1) // GROUP)
@@ -116,7 +116,7 @@ cdef uint32_t flag(bint on, int bit) noexcept nogil:
 cdef int sgd_step(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call) noexcept with gil:
     """(p, g, buf?) lr, momentum, dampening, weight_decay; nesterov, maximize, first"""
-    cdef float[8] f = [<float>-at.f[0], <float>at.f[1], <float>(1 - at.f[2]), <float>at.f[3], 0, 0, 0, 0]
+    cdef double[8] f = [-at.f[0], at.f[1], (1 - at.f[2]), at.f[3], 0, 0, 0, 0]
     return step(SGD, flag(at.i[0], NESTEROV) | flag(at.i[1], MAXIMIZE) | flag(at.i[2], FIRST) |
                 flag(at.f[3] != 0, DECAY), f, inputs, n, call)
 
@@ -126,8 +126,8 @@ cdef int adam_step(const tf_view *const *inputs, int n, tf_view *const *outputs,
     """(p, g, exp_avg, exp_avg_sq, max_exp_avg_sq?) lr, betas, eps, weight_decay; step, decoupled, maximize"""
     cdef double lr = at.f[0], beta1 = at.f[1], beta2 = at.f[2], decay = at.f[4], shrunk = lr * decay
     cdef double bias1 = 1.0 - pow(beta1, <double>at.i[0]), bias2 = 1.0 - pow(beta2, <double>at.i[0])
-    cdef float[8] f = [<float>-(lr / bias1), <float>(1 - shrunk), <float>(1 - beta1), <float>decay, <float>beta2,
-                       <float>(1 - beta2), <float>sqrt(bias2), <float>at.f[3]]
+    cdef double[8] f = [-(lr / bias1), (1 - shrunk), (1 - beta1), decay, beta2,
+                        (1 - beta2), sqrt(bias2), at.f[3]]
     return step(ADAM, flag(at.i[2], MAXIMIZE) | flag(1 - beta1 < 0.5, SLOW) |
                 flag(decay != 0, SHRINK if at.i[1] else DECAY), f, inputs, n, call)
 
@@ -136,8 +136,8 @@ cdef int rmsprop_step(const tf_view *const *inputs, int n, tf_view *const *outpu
                       const tf_attrs *at, tf_call *call) noexcept with gil:
     """(p, g, square_avg, grad_avg?, buf?) lr, alpha, eps, weight_decay, momentum; maximize"""
     cdef double alpha = at.f[1]
-    cdef float[8] f = [<float>-at.f[0], <float>at.f[4], <float>(1 - alpha), <float>at.f[3], <float>alpha, 0, 0,
-                       <float>at.f[2]]
+    cdef double[8] f = [-at.f[0], at.f[4], (1 - alpha), at.f[3], alpha, 0, 0,
+                        at.f[2]]
     return step(RMSPROP, flag(at.i[0], MAXIMIZE) | flag(1 - alpha < 0.5, SLOW) | flag(at.f[3] != 0, DECAY), f,
                 inputs, n, call)
 

@@ -16,17 +16,30 @@ INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 FIELD = re.compile(
     r"^ \* (operands|words|constants|group|numbers|needs): (.*(?:\n \*   +.*)*)", re.MULTILINE
 )
-WORD = re.compile(r"(uint|int|float) (\w+)(?:\[(\d+)\])?$")
+WORD = re.compile(r"(uint|int|float|number) (\w+)(?:\[(\d+)\])?$")
 READ = {"uint": "{}", "int": "int({})", "float": "uintBitsToFloat({})"}
+TWO_WORDS = "packDouble2x32(uvec2({0}[{1}], {0}[{1} + 1]))"
+"""How kind double reads a parameter of type `number`, which is a float in the others."""
+HEXADECIMAL = re.compile(r"0x1(?:\.[0-9a-f]*)?p[-+]?\d+")
+DECIMAL = re.compile(r"(?<![\w.])(\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+))(?![\w.])")
+LONG = re.compile(r"\b(0x[0-9a-f]+|\d+)u\b")
+TABLE = re.compile(r"static const double (\w+)\[(\d+)\] = \{(.*?),?\s*\};", re.DOTALL)
+LOCAL = re.compile(r"^( +)(double|vd_\w+) (?=\w+ ?[=,;])", re.MULTILINE)
+RESULT = re.compile(r"(^VD (\w+) \w+\([^()]*\) \{.*?)\breturn ([^;]*);", re.MULTILINE | re.DOTALL)
 PUSH_BYTES = 128
 """What every device takes as parameters of one dispatch."""
 NUMBERS = {
     "float": ("f32", "float"),
     "integer": ("int", "int"),
     "long": ("i64", "int64_t"),
+    "double": ("f64", "double"),
     "bits": ("", "uint"),
 }
 """Kinds of numbers that a body is compiled for: suffix of the module's name, type that computes."""
+FLOATING = ("float", "double")
+"""Kinds that emulate fused multiply-add where a device splits it: float in a variant, double by its FLUSH."""
+SPLITS = 4
+"""Added to FLUSH for kind double there."""
 NEEDS = {
     "cooperative_matrix": (
         "GL_KHR_cooperative_matrix",
@@ -39,6 +52,14 @@ NEEDS = {
 """What few devices have, and only through Vulkan -> extensions of GLSL."""
 
 
+def doubled(text: str) -> str:
+    """The float64 functions, whose text is C, as GLSL: literals with its suffixes, locals and results `precise`."""
+    text = HEXADECIMAL.sub(lambda m: repr(float.fromhex(m[0])), text)
+    text = DECIMAL.sub(r"\1lf", LONG.sub(r"\1UL", text))
+    text = TABLE.sub(r"const double \1[\2] = double[\2](\3);", text)
+    return RESULT.sub(r"\1precise \2 tf_y = \3; return tf_y;", LOCAL.sub(r"\1precise \2 ", text))
+
+
 def heading(text: str) -> dict[str, Any]:
     """The fields of a body's first comment: operands, words, constants, group, numbers, needs."""
     comment = text[: text.index("*/")]
@@ -49,7 +70,9 @@ def heading(text: str) -> dict[str, Any]:
     for part in filter(None, (p.strip() for p in found.get("words", "").split(";"))):
         match = WORD.match(part)
         if not match:
-            raise ValueError(f"words: {part!r} is not 'uint name', 'int name[4]' or 'float name'")
+            raise ValueError(
+                f"words: {part!r} is not 'uint name', 'int name[4]', 'float name' or 'number name'"
+            )
         words.append((match[1], match[2], int(match[3] or 1)))
     constants = [c.partition("=") for c in found.get("constants", "").split()]
     about = {
@@ -61,10 +84,23 @@ def heading(text: str) -> dict[str, Any]:
         "numbers": found.get("numbers", "bits").split(),
         "needs": found.get("needs", "").split(),
     }
+    return about
+
+
+def words_of(about: Mapping[str, Any], kind: str) -> list[tuple[str, str, int]]:
+    """The parameters of a module: type, name, number of words."""
+    words = [
+        (type_, name, n)
+        if type_ != "number"
+        else ("number", name, 2 * n)
+        if kind == "double"
+        else ("float", name, n)
+        for type_, name, n in about["words"]
+    ]
     used = 8 * len(about["operands"]) + 4 * sum(n for _, _, n in words)
     if used > PUSH_BYTES:
         raise ValueError(f"parameters take {used} bytes, devices promise {PUSH_BYTES}")
-    return about
+    return words
 
 
 def included(name: str, parts: Mapping[str, str]) -> str:
@@ -97,7 +133,11 @@ def declarations(about: Mapping[str, Any], api: str) -> list[str]:
     words = "tf_p.w" if api == "vulkan" else "tf_gl_w"
     at = 0
     for kind, name, n in about["words"]:
-        if n == 1:
+        if kind == "number":
+            each = "" if n == 2 else "(i)"
+            place = f"{at}" if n == 2 else f"{at} + 2 * (i)"
+            lines.append(f"#define p_{name}{each} {TWO_WORDS.format(words, place)}")
+        elif n == 1:
             lines.append(f"#define p_{name} {READ[kind].format(f'{words}[{at}]')}")
         else:
             lines.append(f"#define p_{name}(i) {READ[kind].format(f'{words}[{at} + (i)]')}")
@@ -118,6 +158,14 @@ def operands(about: Mapping[str, Any], parts: Mapping[str, str]) -> str:
 def numbered(about: Mapping[str, Any], constants: Sequence[int]) -> list[str]:
     """The definitions of the constants' values; those behind the given ones are what the heading says, or 0."""
     return [f"#define TF_C{i} {v}u" for i, v in enumerate(valued(about, constants).values())]
+
+
+def device_constants(
+    about: Mapping[str, Any], constants: Sequence[int], soft: bool
+) -> tuple[int, ...]:
+    """A module's constants on a device, which may have to emulate fused multiply-add."""
+    flush, *others = constants[: len(about["constants"])] or (0,)
+    return (flush + SPLITS * (soft and about["kind"] == "double"), *others)
 
 
 def valued(about: Mapping[str, Any], constants: Sequence[int]) -> dict[str, int]:
@@ -161,7 +209,7 @@ def assembled(
     if api == "opengl" and constants is not None:
         head += [*numbered(about, constants), "#define UNROLL"]
     text = included("prelude.glsl", parts) + "\n".join(declarations(about, api)) + "\n"
-    if kind == "float":
+    if kind in FLOATING:
         text += included("vmath.inc", parts)
     text += included("common.glsl", parts)
     if kind != "bits":
@@ -169,6 +217,8 @@ def assembled(
     text += operands(about, parts)
     if kind == "float":
         text += included("float.glsl", parts)
+    elif kind == "double":
+        text += included("float64.glsl", parts) + doubled(included("vmath64.inc", parts))
     elif kind in ("integer", "long"):
         text += included("integer.glsl", parts)
     return (

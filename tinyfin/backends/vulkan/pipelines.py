@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.backends.gpu import modules, reflect
-from tinyfin.backends.gpu.text import PUSH_BYTES
+from tinyfin.backends.gpu.text import PUSH_BYTES, device_constants
 from tinyfin.backends.vulkan.device import api, number
 
 TYPE_CHECKING = False
@@ -42,7 +42,9 @@ class Pipelines:
         ffi = vk.ffi
 
         about = modules.shaders()[shader]
-        constants = modules.telling(shader, constants, behind=True)
+        constants = device_constants(
+            about, modules.telling(shader, constants, behind=True), self.soft
+        )
         if (shader, constants) in self.made:
             return number(self.made[shader, constants])
         shared = reflect.Module(self.code(shader), constants).shared_bytes
