@@ -32,7 +32,7 @@ cdef int softmax_stage(const Rows *r, int stage, int kind, const tf_view *const 
     cdef tf_launch l
     cdef int64_t blocks = blocks_of(r.n), cut = (blocks + CUTS - 1) // CUTS, cuts = (blocks + cut - 1) // cut
     cdef int64_t each = cuts if stage == LARGEST else 1 if stage == RESULTS and kind == LSE else blocks
-    begin(&l, SOFTMAX[is_double(of[0])], call)
+    begin(&l, SOFTMAX[is_double(of[1])], call)
     read(&l, of[0])
     operand(&l, of[1], stage == 0 or stage == RESULTS)
     operand(&l, of[2], kind == LSE and (stage == 0 or stage == RESULTS))
@@ -65,7 +65,7 @@ cdef int softmax_rows(Rows *r, int kind, const tf_view *x, const tf_view *y, con
     cdef int64_t n = blocks_of(r.n)
     cdef int rc
     of[0], of[1], of[2] = x, y, g
-    if is_double(x) or not scanty(r):
+    if is_double(y) or not scanty(r):
         return softmax_stage(r, 0, kind, of, NULL, NULL, call)
     lay_out_blocks(r)
     rc = floats(&largest, y, r.count * CUTS, keep, call)
