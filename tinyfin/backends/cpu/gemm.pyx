@@ -15,8 +15,8 @@ cdef enum:
     AREA_COLS = 2048
     WIDE = 16            # from this many strips on, each strip's task packs its own B
     TILE_BYTES = 4096    # one tile of accumulators
-    CUT = 1 << 20        # multiply-adds from which even what is one task for its size becomes several
-    PIECES = 4
+    CUT = 1 << 19        # multiply-adds from which what is few tasks for its size becomes several
+    PIECES = 8
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
 
@@ -140,19 +140,28 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
             return
 
 
+cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
+    """Chooses rows and columns of one task in areas of m rows and n columns: even parts, of a size that caches hold."""
+    cdef const tf_gemm_kind *kind = s.p.kind
+    cdef int64_t across = n // kind.nr, down = m // kind.mr
+    cdef int64_t strips = up(n, kind.nc), tiles = up(m, kind.mc)
+    if strips * tiles < PIECES and s.p.m * s.p.n * s.p.k >= CUT:
+        strips = min(across, PIECES)
+        tiles = min(down, max(tiles, up(PIECES, strips)))
+    s.cols, s.rows = up(across, strips) * kind.nr, up(down, tiles) * kind.mr
+
+
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     """C = A B with m, n > 0; `alone` keeps to the calling thread. Returns an error code."""
     cdef const tf_gemm_kind *kind = p.kind
     cdef Area s
     cdef int64_t depth = up(p.k, max(up(p.k, kind.kc), 1)), item = kind.itemsize
     cdef int64_t m = min(up(p.m, kind.mr), AREA_ROWS // kind.mr) * kind.mr
-    cdef int64_t n = min(up(p.n, kind.nr) * kind.nr, AREA_COLS)
+    cdef int64_t n = min(up(p.n, kind.nr), AREA_COLS // kind.nr) * kind.nr
     cdef int64_t a_bytes, b_bytes, c_bytes
     cdef char *room
     s.p, s.failed = p, 0
-    s.rows, s.cols = min(kind.mc, m), min(kind.nc, n)
-    if m <= s.rows and n <= s.cols and p.m * p.n * p.k >= CUT:
-        s.cols = up(up(n, PIECES), kind.nr) * kind.nr
+    cut(&s, m, n)
     s.own = m <= s.rows or n >= WIDE * s.cols
     a_bytes = m * depth * item
     b_bytes = 0 if s.own else n * depth * item
