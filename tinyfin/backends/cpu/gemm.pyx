@@ -17,6 +17,7 @@ cdef enum:
     TILE_BYTES = 4096    # one tile of accumulators
     CUT = 1 << 19        # multiply-adds from which what is few tasks for its size becomes several
     PIECES = 8
+    PERIOD = 4096        # bytes after which addresses share their places in L1
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
 
@@ -26,7 +27,9 @@ cdef struct Area:
     const gemm *p
     int64_t i, j, m, n, k0, k
     int64_t rows, cols, strips, tiles      # of one task; tasks across and down
+    int64_t down                           # tasks down of products: one of all rows where B's strip is packed for them
     bint first, last, own                  # first or last block of k; tasks pack B themselves
+    bint direct                            # A is read where it lies
     char *a
     char *b
     char *acc
@@ -82,6 +85,8 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
     cdef char small[TILE_BYTES]
     cdef char *acc
     cdef const char *a = s.a + i * s.k * item
+    if s.direct:
+        a = p.a + ((s.i + i) * p.ar + s.k0 * p.ac) * item
     while col < stop:
         cols = min(nr, stop - col)
         if p.c != NULL:
@@ -92,7 +97,10 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
             acc = s.acc + (i * ld + col) * item
         else:
             ld, acc = nr, small
-        kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
+        if s.direct:
+            kind.tile_direct(s.k, a, p.ar, p.ac, b, nr, acc, ld, <int>rows, <int>cols, not s.first)
+        else:
+            kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
         if s.last and p.finish != NULL:
             p.finish(p, s.i + i, rows, s.j + col, cols, acc, ld)
         b += nr * s.k * item
@@ -102,8 +110,8 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
 cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     """One strip of columns, or its part of one task's rows; strips lead, so B stays in cache."""
     cdef Area *s = <Area *>ctx
-    cdef int64_t strip = t if s.own else t // s.tiles, row = 0 if s.own else t % s.tiles * s.rows
-    cdef int64_t last = s.m if s.own else min(row + s.rows, s.m), mr = s.p.kind.mr
+    cdef int64_t strip = t // s.down, row = t % s.down * s.rows
+    cdef int64_t last = s.m if s.down == 1 else min(row + s.rows, s.m), mr = s.p.kind.mr
     cdef int64_t col = strip * s.cols, stop = min(col + s.cols, s.n)
     cdef size_t bytes = s.cols * s.k * s.p.kind.itemsize
     cdef char *b
@@ -127,28 +135,41 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
     cdef const gemm *p = s.p
     cdef int64_t blocks = max(up(p.k, p.kind.kc), 1)
     cdef int64_t depth = up(p.k, blocks)
-    cdef int64_t tasks = s.strips if s.own else s.strips * s.tiles
     s.k0 = 0
     while True:
         s.k = min(depth, p.k - s.k0)
         s.first, s.last = s.k0 == 0 and not p.resume, s.k0 + s.k >= p.k
-        for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)),
-                 pack_task, s, alone)
-        for_each(tasks, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
+        if not s.direct:
+            for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)),
+                     pack_task, s, alone)
+        for_each(s.strips * s.down, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
         s.k0 += s.k
         if s.last:
             return
 
 
+cdef bint legible(const gemm *p) noexcept nogil:
+    """Whether tiles may read A where it lies: its rows are dense and do not share their places in L1."""
+    cdef int64_t apart = p.ar * p.kind.itemsize, places = 1
+    while places < 64 and apart * places % PERIOD:
+        places += 1
+    return p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and p.kind.mr <= 4 * places
+
+
 cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
     """Chooses rows and columns of one task in areas of m rows and n columns: even parts, of a size that caches hold."""
-    cdef const tf_gemm_kind *kind = s.p.kind
+    cdef const gemm *p = s.p
+    cdef const tf_gemm_kind *kind = p.kind
     cdef int64_t across = n // kind.nr, down = m // kind.mr
     cdef int64_t strips = up(n, kind.nc), tiles = up(m, kind.mc)
-    if strips * tiles < PIECES and s.p.m * s.p.n * s.p.k >= CUT:
+    s.direct = legible(p)
+    if s.direct:
+        tiles = 1
+    if strips * tiles < PIECES and p.m * p.n * p.k >= CUT:
         strips = min(across, PIECES)
         tiles = min(down, max(tiles, up(PIECES, strips)))
     s.cols, s.rows = up(across, strips) * kind.nr, up(down, tiles) * kind.mr
+    s.own = s.direct or m <= s.rows or n >= WIDE * s.cols
 
 
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
@@ -162,8 +183,7 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef char *room
     s.p, s.failed = p, 0
     cut(&s, m, n)
-    s.own = m <= s.rows or n >= WIDE * s.cols
-    a_bytes = m * depth * item
+    a_bytes = 0 if s.direct else m * depth * item
     b_bytes = 0 if s.own else n * depth * item
     c_bytes = m * up(n, s.cols) * s.cols * item if p.c == NULL and p.k > depth else 0
     room = <char *>scratch_push(a_bytes + b_bytes + c_bytes + 192)
@@ -180,6 +200,7 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
         while s.i < p.m:
             s.m = min(m, p.m - s.i)
             s.tiles = up(s.m, s.rows)
+            s.down = 1 if s.own and not s.direct else s.tiles
             run_area(&s, alone)
             s.i += s.m
         s.j += s.n

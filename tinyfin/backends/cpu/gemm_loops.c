@@ -145,7 +145,7 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define AT(x, T) TF_JOIN(x, T)
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
   {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
-   AT(tile_packed, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
+   AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
    AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \

@@ -45,6 +45,9 @@ typedef struct {
   /* c[rows, cols] from packed panels */
   void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
                int load);
+  /* the same, where element (i, k) of A is at a + i * ar + k * ac and rows of B's panel are br apart */
+  void (*tile_direct)(int64_t k, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, void *c, int64_t ldc,
+                      int rows, int cols, int load);
   /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
   /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */

@@ -1,7 +1,7 @@
 """Geometry of matrix products: sizes, strides and batch of matmul and linear."""
 from libc.stdint cimport int64_t
 
-from tinyfin.backends.cpu.gemm cimport gemm_kind
+from tinyfin.backends.cpu.gemm cimport accumulates, gemm_kind
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 from tinyfin.core.abi cimport *
 
@@ -81,7 +81,7 @@ cdef inline int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_vi
     """Types and pointers; False where there is nothing to do."""
     q.kind = gemm_kind(a.dtype)
     q.dtype, q.item = a.dtype, tf_itemsize[a.dtype]
-    q.own = a.dtype == TF_F32 or a.dtype == TF_F64 or a.dtype == TF_I32 or a.dtype == TF_I64
+    q.own = accumulates(a.dtype)
     q.a, q.b, q.c = a.data, b.data, out.data
     q.bias, q.bias_step, q.failed, q.nd = NULL, 1, 0, 0
     q.detail = call.detail
