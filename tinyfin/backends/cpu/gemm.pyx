@@ -17,7 +17,10 @@ cdef enum:
     TILE_BYTES = 4096    # one tile of accumulators
     CUT = 1 << 19        # multiply-adds from which what is few tasks for its size becomes several
     PIECES = 8
-    PERIOD = 4096        # bytes after which addresses share their places in L1
+    NEAR = 1 << 20       # bytes of A up to which it may be read where it lies for each strip of B
+    NARROW = 1024        # bytes from row to row of B up to which it is read where it lies
+    PERIOD = 4096        # bytes after which addresses share their places in L1, and how many places there are
+    WAYS = 8
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
 
@@ -28,8 +31,10 @@ cdef struct Area:
     int64_t i, j, m, n, k0, k
     int64_t rows, cols, strips, tiles      # of one task; tasks across and down
     int64_t down                           # tasks down of products: one of all rows where B's strip is packed for them
+    int64_t a_parts, b_parts               # tasks that pack A, and B, for all
     bint first, last, own                  # first or last block of k; tasks pack B themselves
-    bint direct                            # A is read where it lies
+    bint direct, bare                      # A, and B, are read where they lie
+    bint by_rows                           # neighbouring tasks share rows of A, not columns of B
     char *a
     char *b
     char *acc
@@ -69,10 +74,10 @@ cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
     """Panels for one task's rows, then, in later tasks, for one task's columns."""
     cdef const Area *s = <const Area *>ctx
     cdef int64_t depth = s.k * s.p.kind.itemsize
-    if t < s.tiles:
+    if t < s.a_parts:
         panels(s, 0, t * s.rows, min((t + 1) * s.rows, s.m), s.a + t * s.rows * depth)
     else:
-        t -= s.tiles
+        t -= s.a_parts
         panels(s, 1, t * s.cols, min((t + 1) * s.cols, s.n), s.b + t * s.cols * depth)
 
 
@@ -82,6 +87,7 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
     cdef const gemm *p = s.p
     cdef const tf_gemm_kind *kind = p.kind
     cdef int64_t nr = kind.nr, item = kind.itemsize, ld, cols
+    cdef int64_t br = p.br if s.bare else nr, ahead = nr * item if s.bare else nr * s.k * item
     cdef char small[TILE_BYTES]
     cdef char *acc
     cdef const char *a = s.a + i * s.k * item
@@ -98,24 +104,28 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
         else:
             ld, acc = nr, small
         if s.direct:
-            kind.tile_direct(s.k, a, p.ar, p.ac, b, nr, acc, ld, <int>rows, <int>cols, not s.first)
+            kind.tile_direct(s.k, a, p.ar, p.ac, b, br, acc, ld, <int>rows, <int>cols, not s.first)
         else:
             kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
         if s.last and p.finish != NULL:
             p.finish(p, s.i + i, rows, s.j + col, cols, acc, ld)
-        b += nr * s.k * item
+        b += ahead
         col += nr
 
 
 cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     """One strip of columns, or its part of one task's rows; strips lead, so B stays in cache."""
     cdef Area *s = <Area *>ctx
-    cdef int64_t strip = t // s.down, row = t % s.down * s.rows
+    cdef const gemm *p = s.p
+    cdef int64_t strip = t % s.strips if s.by_rows else t // s.down
+    cdef int64_t row = (t // s.strips if s.by_rows else t % s.down) * s.rows
     cdef int64_t last = s.m if s.down == 1 else min(row + s.rows, s.m), mr = s.p.kind.mr
     cdef int64_t col = strip * s.cols, stop = min(col + s.cols, s.n)
     cdef size_t bytes = s.cols * s.k * s.p.kind.itemsize
     cdef char *b
-    if not s.own:
+    if s.bare:
+        b = <char *>p.b + (s.k0 * p.br + s.j + col) * p.kind.itemsize
+    elif not s.own:
         b = s.b + strip * bytes
     else:
         b = <char *>scratch_push(bytes)
@@ -126,7 +136,7 @@ cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     while row < last:
         tile_row(s, b, row, min(mr, last - row), col, stop)
         row += mr
-    if s.own:
+    if s.own and not s.bare:
         scratch_pop(bytes)
 
 
@@ -139,21 +149,20 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
     while True:
         s.k = min(depth, p.k - s.k0)
         s.first, s.last = s.k0 == 0 and not p.resume, s.k0 + s.k >= p.k
-        if not s.direct:
-            for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)),
-                     pack_task, s, alone)
+        for_each(s.a_parts + s.b_parts, 0.3 * s.k * ((s.m if s.a_parts else 0) + (s.n if s.b_parts else 0)),
+                 pack_task, s, alone)
         for_each(s.strips * s.down, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
         s.k0 += s.k
         if s.last:
             return
 
 
-cdef bint legible(const gemm *p) noexcept nogil:
-    """Whether tiles may read A where it lies: its rows are dense and do not share their places in L1."""
-    cdef int64_t apart = p.ar * p.kind.itemsize, places = 1
+cdef bint spread(int64_t apart, int64_t rows) noexcept nogil:
+    """Whether rows that are some bytes apart do not share their places in L1."""
+    cdef int64_t places = 1
     while places < 64 and apart * places % PERIOD:
         places += 1
-    return p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and p.kind.mr <= 4 * places
+    return rows <= WAYS * places
 
 
 cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
@@ -161,15 +170,24 @@ cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
     cdef const gemm *p = s.p
     cdef const tf_gemm_kind *kind = p.kind
     cdef int64_t across = n // kind.nr, down = m // kind.mr
-    cdef int64_t strips = up(n, kind.nc), tiles = up(m, kind.mc)
-    s.direct = legible(p)
-    if s.direct:
+    cdef int64_t width = kind.nc // kind.nr, tiles = up(m, kind.mc), height
+    s.direct = p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and spread(p.ar * kind.itemsize, kind.mr)
+    s.bare = s.direct and p.pack_b == strided_b and p.bc == 1 and p.br * kind.itemsize <= NARROW
+    s.by_rows = m > 2 * n
+    s.direct &= s.by_rows or m * p.k * kind.itemsize <= NEAR
+    s.bare &= s.direct
+    if s.direct and not s.by_rows:
         tiles = 1
-    if strips * tiles < PIECES and p.m * p.n * p.k >= CUT:
-        strips = min(across, PIECES)
-        tiles = min(down, max(tiles, up(PIECES, strips)))
-    s.cols, s.rows = up(across, strips) * kind.nr, up(down, tiles) * kind.mr
-    s.own = s.direct or m <= s.rows or n >= WIDE * s.cols
+    height = up(down, tiles)
+    if up(across, width) * tiles < PIECES and p.m * p.n * p.k >= CUT:
+        if not s.by_rows:
+            width = max(across // PIECES, 1)
+            tiles = max(tiles, up(PIECES, up(across, width)))
+        else:
+            tiles = PIECES
+        height = max(down // tiles, 1)
+    s.cols, s.rows = width * kind.nr, height * kind.mr
+    s.own = s.direct and not s.by_rows or m <= s.rows or n >= WIDE * s.cols
 
 
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
@@ -184,7 +202,7 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     s.p, s.failed = p, 0
     cut(&s, m, n)
     a_bytes = 0 if s.direct else m * depth * item
-    b_bytes = 0 if s.own else n * depth * item
+    b_bytes = 0 if s.own or s.bare else n * depth * item
     c_bytes = m * up(n, s.cols) * s.cols * item if p.c == NULL and p.k > depth else 0
     room = <char *>scratch_push(a_bytes + b_bytes + c_bytes + 192)
     if room == NULL:
@@ -201,6 +219,8 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
             s.m = min(m, p.m - s.i)
             s.tiles = up(s.m, s.rows)
             s.down = 1 if s.own and not s.direct else s.tiles
+            s.a_parts = 0 if s.direct else s.tiles
+            s.b_parts = 0 if s.own or s.bare else s.strips
             run_area(&s, alone)
             s.i += s.m
         s.j += s.n
