@@ -28,6 +28,7 @@ cdef struct gemm:
     int dtype
 
 cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil
+cdef const tf_gemm_kind *pairs_kind() noexcept nogil
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil
 cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,

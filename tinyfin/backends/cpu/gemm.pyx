@@ -50,6 +50,11 @@ cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
 
 
+cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
+    """Tiles for 8-bit integers into int32."""
+    return &TABLE.kind[TF_ACC_PAIRS]
+
+
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil:
     p.kind.pack(p.dtype, p.a + (first * p.ar + k0 * p.ac) * tf_itemsize[p.dtype], p.ar, p.ac, count,

@@ -6,8 +6,9 @@
 #define TF_GEMM_LOOPS_H
 #include <stdint.h>
 
-/* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32 */
-enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_NACC };
+/* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32. TF_ACC_PAIRS: 8-bit integers into int32;
+   its panels hold pairs of k, which their k counts, but for pack, which counts elements */
+enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_NACC };
 
 /* C = A B, or C += A B with `load`; strides in elements. c has unit stride along its rows.
    panel: room for k * nr elements where b has no unit stride along its rows (bc != 1). */

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
-        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64
+        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS
 
     ctypedef struct tf_product:
         int64_t m, n, k
