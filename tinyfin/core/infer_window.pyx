@@ -64,7 +64,7 @@ cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 
 cdef int int_mm(const tf_view *const *inputs, int n, tf_view *const *outputs,
-                     const tf_attrs *at, tf_call *call, object name) except -1:
+                const tf_attrs *at, tf_call *call, object name) except -1:
     cdef int i
     for i in range(2):
         if inputs[i].dtype != TF_I8 and inputs[i].dtype != TF_U8:
@@ -393,7 +393,8 @@ cdef int adaptive_max(const tf_view *const *inputs, int n, tf_view *const *outpu
 
 RULES = {
     "adaptive_max": rule_capsule(adaptive_max),
-    "matmul": rule_capsule(matmul), "int_mm": rule_capsule(int_mm), "linear": rule_capsule(linear), "convolution": rule_capsule(convolution),
+    "matmul": rule_capsule(matmul), "int_mm": rule_capsule(int_mm), "linear": rule_capsule(linear),
+    "convolution": rule_capsule(convolution),
     "conv_grad_input": rule_capsule(conv_grad_input), "conv_grad_weight": rule_capsule(conv_grad_weight),
     "max_pool": rule_capsule(max_pool), "avg_pool": rule_capsule(avg_pool),
     "avg_pool_grad": rule_capsule(avg_pool_grad), "pool_resize": rule_capsule(pool_resize),

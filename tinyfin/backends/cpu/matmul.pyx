@@ -177,7 +177,7 @@ cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 
 cdef int int_mm(const tf_view *const *inputs, int n, tf_view *const *outputs,
-                     const tf_attrs *at, tf_call *call) noexcept nogil:
+                const tf_attrs *at, tf_call *call) noexcept nogil:
     """8-bit integers, signed or not, into int32."""
     cdef Matmul q
     if not start(&q, inputs[0], inputs[1], outputs[0], call):
