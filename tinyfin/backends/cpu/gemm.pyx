@@ -17,6 +17,7 @@ cdef enum:
     TILE_BYTES = 4096    # one tile of accumulators
     CUT = 1 << 19        # multiply-adds from which what is few tasks for its size becomes several
     PIECES = 8
+    PACKED = 1 << 24     # multiply-adds from which panels that threads share pay where cores are distant
     NEAR = 1 << 20       # bytes of A up to which it may be read where it lies for each strip of B
     NARROW = 1024        # bytes from row to row of B up to which it is read where it lies
     PERIOD = 4096        # bytes after which addresses share their places in L1, and how many places there are
@@ -206,6 +207,8 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef char *room
     s.p, s.failed = p, 0
     cut(&s, m, n)
+    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind()):
+        alone = alone or p.m * p.n * p.k < PACKED
     a_bytes = 0 if s.direct else m * depth * item
     b_bytes = 0 if s.own or s.bare else n * depth * item
     c_bytes = m * up(n, s.cols) * s.cols * item if p.c == NULL and p.k > depth else 0
