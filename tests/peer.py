@@ -35,6 +35,7 @@ ELSEWHERE = {
         x, alpha, scale, input_scale
     ),
     "count_nonzero": lambda x, dim=None: torch.count_nonzero(x, dim),
+    "int_mm": torch._int_mm,
     "relu6": torch.nn.functional.relu6,
 }
 """Rows whose public face is another function: how PyTorch writes the same call."""

@@ -471,6 +471,7 @@ ALIASES = {
     "fix": "trunc",
     "moveaxis": "movedim",
     "clip": "clamp",
+    "_int_mm": "int_mm",
 }
 """Second names, as PyTorch has them."""
 RULE_HELPERS = (

@@ -44,6 +44,24 @@ def matmul(rng):
         yield Sample(normal(rng, *a), normal(rng, *b)).but(grad=False, only="fh")
 
 
+@maker("int_mm")
+def int_mm(rng):
+    """Every pair of dtypes, the ends of their ranges among the numbers."""
+    for i, (a, b) in enumerate(PAIRS + ODD):
+        kinds = [("int8", "uint8")[i >> bit & 1] for bit in (0, 1)]
+        yield Sample(*[eight_bits(rng, kind, *s) for kind, s in zip(kinds, (a, b))]).but(
+            torch=kinds == ["int8", "int8"] and len(a) == len(b) == 2
+        )
+
+
+def eight_bits(rng, dtype, *shape):
+    """Integers of a dtype of 8 bits, a third of them the least or the greatest."""
+    ends = np.iinfo(dtype)
+    inner = rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    outer = rng.choice(np.array([ends.min, ends.max], dtype), shape)
+    return np.where(rng.random(shape) < 1 / 3, outer, inner)
+
+
 SIMPLE = {
     "mm": PAIRS[:1] + PAIRS[10:12] + ODD[:2],
     "bmm": [((2, 2, 3), (2, 3, 2)), ((0, 2, 3), (0, 3, 2)), ODD[4]],

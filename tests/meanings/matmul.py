@@ -9,6 +9,11 @@ def matmul(a, b):
     return np.asarray(np.matmul(a, b))
 
 
+@meaning("int_mm")
+def int_mm(a, b):
+    return np.asarray(np.matmul(a.astype("int32"), b.astype("int32")))
+
+
 @meaning("inner", loose=8)
 def inner(a, b):
     return np.asarray(np.inner(a, b))

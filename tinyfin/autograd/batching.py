@@ -439,6 +439,7 @@ RULES = {
     "unreduce": unreduce,
     "as_strided_view": as_strided,
     "matmul": matmul,
+    "int_mm": matmul,
     "linear": linear,
     "sdpa_forward": attention,
     "sdpa_grad": attention,

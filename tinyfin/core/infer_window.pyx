@@ -24,18 +24,12 @@ cdef int floating(const tf_view *x, object name, str what) except -1:
 
 # ---- products
 
-cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
-                const tf_attrs *at, tf_call *call, object name) except -1:
-    cdef const tf_view *a = inputs[0]
-    cdef const tf_view *b = inputs[1]
-    cdef tf_view *y = outputs[0]
+cdef int product(const tf_view *a, const tf_view *b, tf_view *y, object name) except -1:
+    """The shape of a @ b."""
     cdef int na = a.ndim - 2, nb = b.ndim - 2, nd, i, d
     cdef int64_t ka, kb, sa, sb
     if a.ndim == 0 or b.ndim == 0:
         raise RuntimeError(f"{name}: both arguments need at least one dimension, got {shape_of(a)} and {shape_of(b)}")
-    same_dtype(a, b, name, "input", "other")
-    if a.dtype == TF_BOOL:
-        raise RuntimeError(f"{name}: bool matrices have no product; cast them first")
     ka, kb = a.shape[a.ndim - 1], b.shape[nb if nb >= 0 else 0]
     if ka != kb:
         raise RuntimeError(f"{name}: input is {shape_of(a)}, other is {shape_of(b)}: inner sizes {ka} and {kb} differ")
@@ -57,8 +51,27 @@ cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if b.ndim > 1:
         y.shape[y.ndim] = b.shape[b.ndim - 1]
         y.ndim += 1
-    y.dtype = a.dtype
     return 0
+
+
+cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call, object name) except -1:
+    same_dtype(inputs[0], inputs[1], name, "input", "other")
+    if inputs[0].dtype == TF_BOOL:
+        raise RuntimeError(f"{name}: bool matrices have no product; cast them first")
+    outputs[0].dtype = inputs[0].dtype
+    return product(inputs[0], inputs[1], outputs[0], name)
+
+
+cdef int int_mm(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call, object name) except -1:
+    cdef int i
+    for i in range(2):
+        if inputs[i].dtype != TF_I8 and inputs[i].dtype != TF_U8:
+            raise RuntimeError(f"{name}: {'other' if i else 'input'} has dtype {dtype_object(inputs[i].dtype)}, expected "
+                               "int8 or uint8")
+    outputs[0].dtype = TF_I32
+    return product(inputs[0], inputs[1], outputs[0], name)
 
 
 cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -380,7 +393,8 @@ cdef int adaptive_max(const tf_view *const *inputs, int n, tf_view *const *outpu
 
 RULES = {
     "adaptive_max": rule_capsule(adaptive_max),
-    "matmul": rule_capsule(matmul), "linear": rule_capsule(linear), "convolution": rule_capsule(convolution),
+    "matmul": rule_capsule(matmul), "int_mm": rule_capsule(int_mm), "linear": rule_capsule(linear),
+    "convolution": rule_capsule(convolution),
     "conv_grad_input": rule_capsule(conv_grad_input), "conv_grad_weight": rule_capsule(conv_grad_weight),
     "max_pool": rule_capsule(max_pool), "avg_pool": rule_capsule(avg_pool),
     "avg_pool_grad": rule_capsule(avg_pool_grad), "pool_resize": rule_capsule(pool_resize),

@@ -46,6 +46,31 @@ row(
 )
 
 
+def int_mm_formula(a, b):
+    """Cast, then multiply."""
+    return F.matmul(eight_bits(a, "input"), eight_bits(b, "other"))
+
+
+def eight_bits(x, what):
+    """An argument of int_mm as int32."""
+    if x.dtype not in (F.int8, F.uint8):
+        raise RuntimeError(f"int_mm: {what} has dtype {x.dtype}, expected int8 or uint8")
+    return F.cast(x, F.int32)
+
+
+composite(
+    "int_mm",
+    "a b",
+    int_mm_formula,
+    infer="int_mm",
+    family="int_mm",
+    nondiff=True,
+    method=False,
+    dtypes="i",
+    doc="Matrix product of 8-bit integers, signed or not, in int32, which wraps; shapes as of matmul.",
+)
+
+
 def linear_dw(g, x):
     """g^T x over all leading axes."""
     return F.matmul(F.transpose(flat(g), 0, 1), flat(x)) if x.ndim > 1 else F.outer(g, x)

@@ -1,4 +1,5 @@
-/* Several callers at once give the team jobs of all kinds; each task must run once. */
+/* Several callers at once give the team jobs of all kinds; each task must run once. With an argument: small jobs one by
+   one wake nobody, in a series they do, and who was woken takes part. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,31 @@ static void *caller(void *number) {
   return NULL;
 }
 
-int main(void) {
+static void ten_us(int64_t i, void *ctx) {
+  (void)i, (void)ctx;
+  for (int64_t end = tf_now() + 10000; tf_now() < end;) {}
+}
+
+/* Gives small jobs, each some nanoseconds after the one before, until a condition holds or 20 s are over. */
+#define UNTIL(condition, gap, jobs)                                                  \
+  for (int64_t n = 0, last = tf_now() + 20000000000; !(condition) && n < (jobs) && tf_now() < last; n++) { \
+    for (int64_t next = tf_now() + (gap); tf_now() < next;) {}                       \
+    tf_team_run(4, 4e4, ten_us, NULL, 2);                                            \
+  }
+
+static int series(int several) {
+  UNTIL(tf_team.workers, 1000000, 50)
+  if (tf_team.workers) return puts("a lone small job woke a worker"), 1;
+  UNTIL(tf_team.workers, 0, INT64_MAX)
+  if (!tf_team.workers) return puts("a series of small jobs woke nobody"), 1;
+  UNTIL(tf_get(tf_series.used) || !several, 0, INT64_MAX)
+  if (several && !tf_get(tf_series.used)) return puts("who was woken took part in no job"), 1;
+  puts("woken by a series");
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) return series(atoi(argv[1]) > 1);
   pthread_t callers[4];
   for (intptr_t i = 0; i < 4; i++) pthread_create(&callers[i], NULL, caller, (void *)(i + 1));
   for (int i = 0; i < 4; i++) pthread_join(callers[i], NULL);

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.core.abi cimport TF_F32, TF_F64, TF_I32, TF_I64
 
 # panels[][k][width] of rows (of A) or columns (of B) first..first + count, for k from k0 on
 ctypedef void (*gemm_pack)(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
@@ -27,11 +28,17 @@ cdef struct gemm:
     int dtype
 
 cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil
+cdef const tf_gemm_kind *pairs_kind() noexcept nogil
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil
 cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil
+
+
+cdef inline bint accumulates(int dtype) noexcept nogil:
+    """Whether elements of a dtype are accumulators: nothing to widen."""
+    return dtype == TF_F32 or dtype == TF_F64 or dtype == TF_I32 or dtype == TF_I64
 
 
 cdef inline int64_t up(int64_t n, int64_t step) noexcept nogil:

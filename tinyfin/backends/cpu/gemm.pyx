@@ -15,8 +15,13 @@ cdef enum:
     AREA_COLS = 2048
     WIDE = 16            # from this many strips on, each strip's task packs its own B
     TILE_BYTES = 4096    # one tile of accumulators
-    CUT = 1 << 20        # multiply-adds from which even what is one task for its size becomes several
-    PIECES = 4
+    CUT = 1 << 19        # multiply-adds from which what is few tasks for its size becomes several
+    PIECES = 8
+    PACKED = 1 << 24     # multiply-adds from which panels that threads share pay where cores are distant
+    NEAR = 1 << 20       # bytes of A up to which it may be read where it lies for each strip of B
+    NARROW = 1024        # bytes from row to row of B up to which it is read where it lies
+    PERIOD = 4096        # bytes after which addresses share their places in L1, and how many places there are
+    WAYS = 8
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
 
@@ -26,7 +31,11 @@ cdef struct Area:
     const gemm *p
     int64_t i, j, m, n, k0, k
     int64_t rows, cols, strips, tiles      # of one task; tasks across and down
+    int64_t down                           # tasks down of products: one of all rows where B's strip is packed for them
+    int64_t a_parts, b_parts               # tasks that pack A, and B, for all
     bint first, last, own                  # first or last block of k; tasks pack B themselves
+    bint direct, bare                      # A, and B, are read where they lie
+    bint by_rows                           # neighbouring tasks share rows of A, not columns of B
     char *a
     char *b
     char *acc
@@ -40,6 +49,11 @@ cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     if dtype >= TF_F16:
         return &TABLE.kind[TF_ACC_F32]
     return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
+
+
+cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
+    """Tiles for 8-bit integers into int32."""
+    return &TABLE.kind[TF_ACC_PAIRS]
 
 
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
@@ -66,10 +80,10 @@ cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
     """Panels for one task's rows, then, in later tasks, for one task's columns."""
     cdef const Area *s = <const Area *>ctx
     cdef int64_t depth = s.k * s.p.kind.itemsize
-    if t < s.tiles:
+    if t < s.a_parts:
         panels(s, 0, t * s.rows, min((t + 1) * s.rows, s.m), s.a + t * s.rows * depth)
     else:
-        t -= s.tiles
+        t -= s.a_parts
         panels(s, 1, t * s.cols, min((t + 1) * s.cols, s.n), s.b + t * s.cols * depth)
 
 
@@ -79,9 +93,12 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
     cdef const gemm *p = s.p
     cdef const tf_gemm_kind *kind = p.kind
     cdef int64_t nr = kind.nr, item = kind.itemsize, ld, cols
+    cdef int64_t br = p.br if s.bare else nr, ahead = nr * item if s.bare else nr * s.k * item
     cdef char small[TILE_BYTES]
     cdef char *acc
     cdef const char *a = s.a + i * s.k * item
+    if s.direct:
+        a = p.a + ((s.i + i) * p.ar + s.k0 * p.ac) * item
     while col < stop:
         cols = min(nr, stop - col)
         if p.c != NULL:
@@ -92,22 +109,29 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
             acc = s.acc + (i * ld + col) * item
         else:
             ld, acc = nr, small
-        kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
+        if s.direct:
+            kind.tile_direct(s.k, a, p.ar, p.ac, b, br, acc, ld, <int>rows, <int>cols, not s.first)
+        else:
+            kind.tile(s.k, a, b, acc, ld, <int>rows, <int>cols, not s.first)
         if s.last and p.finish != NULL:
             p.finish(p, s.i + i, rows, s.j + col, cols, acc, ld)
-        b += nr * s.k * item
+        b += ahead
         col += nr
 
 
 cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     """One strip of columns, or its part of one task's rows; strips lead, so B stays in cache."""
     cdef Area *s = <Area *>ctx
-    cdef int64_t strip = t if s.own else t // s.tiles, row = 0 if s.own else t % s.tiles * s.rows
-    cdef int64_t last = s.m if s.own else min(row + s.rows, s.m), mr = s.p.kind.mr
+    cdef const gemm *p = s.p
+    cdef int64_t strip = t % s.strips if s.by_rows else t // s.down
+    cdef int64_t row = (t // s.strips if s.by_rows else t % s.down) * s.rows
+    cdef int64_t last = s.m if s.down == 1 else min(row + s.rows, s.m), mr = s.p.kind.mr
     cdef int64_t col = strip * s.cols, stop = min(col + s.cols, s.n)
     cdef size_t bytes = s.cols * s.k * s.p.kind.itemsize
     cdef char *b
-    if not s.own:
+    if s.bare:
+        b = <char *>p.b + (s.k0 * p.br + s.j + col) * p.kind.itemsize
+    elif not s.own:
         b = s.b + strip * bytes
     else:
         b = <char *>scratch_push(bytes)
@@ -118,7 +142,7 @@ cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     while row < last:
         tile_row(s, b, row, min(mr, last - row), col, stop)
         row += mr
-    if s.own:
+    if s.own and not s.bare:
         scratch_pop(bytes)
 
 
@@ -127,17 +151,49 @@ cdef void run_area(Area *s, bint alone) noexcept nogil:
     cdef const gemm *p = s.p
     cdef int64_t blocks = max(up(p.k, p.kind.kc), 1)
     cdef int64_t depth = up(p.k, blocks)
-    cdef int64_t tasks = s.strips if s.own else s.strips * s.tiles
     s.k0 = 0
     while True:
         s.k = min(depth, p.k - s.k0)
         s.first, s.last = s.k0 == 0 and not p.resume, s.k0 + s.k >= p.k
-        for_each(s.tiles + (0 if s.own else s.strips), 0.3 * s.k * (s.m + (0 if s.own else s.n)),
+        for_each(s.a_parts + s.b_parts, 0.3 * s.k * ((s.m if s.a_parts else 0) + (s.n if s.b_parts else 0)),
                  pack_task, s, alone)
-        for_each(tasks, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
+        for_each(s.strips * s.down, p.kind.fma_ns * s.m * s.n * s.k, tile_task, s, alone)
         s.k0 += s.k
         if s.last:
             return
+
+
+cdef bint spread(int64_t apart, int64_t rows) noexcept nogil:
+    """Whether rows that are some bytes apart do not share their places in L1."""
+    cdef int64_t places = 1
+    while places < 64 and apart * places % PERIOD:
+        places += 1
+    return rows <= WAYS * places
+
+
+cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
+    """Chooses rows and columns of one task in areas of m rows and n columns: even parts, of a size that caches hold."""
+    cdef const gemm *p = s.p
+    cdef const tf_gemm_kind *kind = p.kind
+    cdef int64_t across = n // kind.nr, down = m // kind.mr
+    cdef int64_t width = kind.nc // kind.nr, tiles = up(m, kind.mc), height
+    s.direct = p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and spread(p.ar * kind.itemsize, kind.mr)
+    s.bare = s.direct and p.pack_b == strided_b and p.bc == 1 and p.br * kind.itemsize <= NARROW
+    s.by_rows = m > 2 * n
+    s.direct &= s.by_rows or m * p.k * kind.itemsize <= NEAR
+    s.bare &= s.direct
+    if s.direct and not s.by_rows:
+        tiles = 1
+    height = up(down, tiles)
+    if up(across, width) * tiles < PIECES and p.m * p.n * p.k >= CUT:
+        if not s.by_rows:
+            width = max(across // PIECES, 1)
+            tiles = max(tiles, up(PIECES, up(across, width)))
+        else:
+            tiles = PIECES
+        height = max(down // tiles, 1)
+    s.cols, s.rows = width * kind.nr, height * kind.mr
+    s.own = s.direct and not s.by_rows or m <= s.rows or n >= WIDE * s.cols
 
 
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
@@ -146,16 +202,15 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef Area s
     cdef int64_t depth = up(p.k, max(up(p.k, kind.kc), 1)), item = kind.itemsize
     cdef int64_t m = min(up(p.m, kind.mr), AREA_ROWS // kind.mr) * kind.mr
-    cdef int64_t n = min(up(p.n, kind.nr) * kind.nr, AREA_COLS)
+    cdef int64_t n = min(up(p.n, kind.nr), AREA_COLS // kind.nr) * kind.nr
     cdef int64_t a_bytes, b_bytes, c_bytes
     cdef char *room
     s.p, s.failed = p, 0
-    s.rows, s.cols = min(kind.mc, m), min(kind.nc, n)
-    if m <= s.rows and n <= s.cols and p.m * p.n * p.k >= CUT:
-        s.cols = up(up(n, PIECES), kind.nr) * kind.nr
-    s.own = m <= s.rows or n >= WIDE * s.cols
-    a_bytes = m * depth * item
-    b_bytes = 0 if s.own else n * depth * item
+    cut(&s, m, n)
+    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind()):
+        alone = alone or p.m * p.n * p.k < PACKED
+    a_bytes = 0 if s.direct else m * depth * item
+    b_bytes = 0 if s.own or s.bare else n * depth * item
     c_bytes = m * up(n, s.cols) * s.cols * item if p.c == NULL and p.k > depth else 0
     room = <char *>scratch_push(a_bytes + b_bytes + c_bytes + 192)
     if room == NULL:
@@ -171,6 +226,9 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
         while s.i < p.m:
             s.m = min(m, p.m - s.i)
             s.tiles = up(s.m, s.rows)
+            s.down = 1 if s.own and not s.direct else s.tiles
+            s.a_parts = 0 if s.direct else s.tiles
+            s.b_parts = 0 if s.own or s.bare else s.strips
             run_area(&s, alone)
             s.i += s.m
         s.j += s.n

@@ -142,26 +142,34 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #undef OWN
 #undef MR
 
+#include "gemm_pairs.h"
+
 #define AT(x, T) TF_JOIN(x, T)
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
   {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
-   AT(tile_packed, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
+   AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
    AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
        AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \
        AT(channelwise, T), AT(tap_rows, T))
 #define INT(T, kc, mc, nc, ns) KIND(T, MR_INT, kc, mc, nc, ns, 0)
+#define PAIRS(kc, mc, nc, ns)                                                                     \
+  {MR_REAL, NV *TF_LANES(pair), kc, mc *MR_REAL, nc *NV *TF_LANES(pair), TF_LANES(pair), sizeof(pair), ns, \
+   .tile = tile_packed_pair, .pack = pack_bytes}
 
 const tf_gemm_table TF_NAME(tf_gemm) = {{
 #if TF_VBYTES == 64
     REAL(float, 512, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
     INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
+    PAIRS(512, 9, 4, 0.02),
 #elif TF_VBYTES == 32
     REAL(float, 384, 20, 8, 0.018), REAL(double, 256, 20, 8, 0.036),
     INT(uint32_t, 384, 20, 8, 0.02), INT(uint64_t, 256, 20, 8, 0.2),
+    PAIRS(384, 20, 8, 0.02),
 #else
     REAL(float, 256, 16, 8, 0.8), REAL(double, 128, 16, 8, 2.6),
     INT(uint32_t, 256, 16, 8, 0.15), INT(uint64_t, 128, 16, 8, 0.3),
+    PAIRS(256, 16, 8, 0.05),
 #endif
 }};

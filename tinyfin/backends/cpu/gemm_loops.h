@@ -6,8 +6,9 @@
 #define TF_GEMM_LOOPS_H
 #include <stdint.h>
 
-/* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32 */
-enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_NACC };
+/* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32. TF_ACC_PAIRS: 8-bit integers into int32;
+   its panels hold pairs of k, which their k counts, but for pack, which counts elements */
+enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_NACC };
 
 /* C = A B, or C += A B with `load`; strides in elements. c has unit stride along its rows.
    panel: room for k * nr elements where b has no unit stride along its rows (bc != 1). */
@@ -45,6 +46,9 @@ typedef struct {
   /* c[rows, cols] from packed panels */
   void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows, int cols,
                int load);
+  /* the same, where element (i, k) of A is at a + i * ar + k * ac and rows of B's panel are br apart */
+  void (*tile_direct)(int64_t k, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, void *c, int64_t ldc,
+                      int rows, int cols, int load);
   /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
   /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */

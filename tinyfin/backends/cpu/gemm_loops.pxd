@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
-        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64
+        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS
 
     ctypedef struct tf_product:
         int64_t m, n, k
@@ -30,6 +30,8 @@ cdef extern from "gemm_loops.h" nogil:
         void (*tile)(int64_t k, const void *a, const void *b, void *c, int64_t ldc, int rows,
                      int cols,
                      int load) noexcept nogil
+        void (*tile_direct)(int64_t k, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, void *c,
+                            int64_t ldc, int rows, int cols, int load) noexcept nogil
         void (*product)(const tf_product *p) noexcept nogil
         void (*rows_n)(const tf_product *p) noexcept nogil
         void (*row_t)(const tf_product *p) noexcept nogil

@@ -86,9 +86,8 @@ static void NAME(tile_at)(int64_t k, const void *a, const void *b, const int64_t
 #undef TILE_B
 #define TILE_A ar, ac
 #define TILE_B br, 0
-static void NAME(tile_direct)(int64_t k, const T *a, int64_t ar, int64_t ac, const T *b, int64_t br,
-                              T *c,
-                            int64_t ldc, int rows, int cols, int load) {
+static void NAME(tile_direct)(int64_t k, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, void *c,
+                              int64_t ldc, int rows, int cols, int load) {
 #if TF_VBYTES < 64 /* masks cost nothing there */
   if (cols == NR) switch (rows) { ROWS(CASE_ALL) }
   else if (cols == L) switch (rows) { ROWS(CASE_ONE) }

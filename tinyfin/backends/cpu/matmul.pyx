@@ -78,11 +78,37 @@ cdef void small(const One *one) noexcept nogil:
     add_bias(one, 0, one.q.n)
 
 
+cdef void pairs_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                  void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    p.kind.pack(one.q.dtype, one.a + first * one.q.ar + 2 * k0 * one.q.ac, one.q.ar, one.q.ac, count,
+                min(2 * k, one.q.k - 2 * k0), dst, 0)
+
+
+cdef void pairs_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
+                  void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    p.kind.pack(one.q.b_dtype, one.b + first * one.q.bc + 2 * k0 * one.q.br, one.q.bc, one.q.br, count,
+                min(2 * k, one.q.k - 2 * k0), dst, 1)
+
+
+cdef int multiply_pairs(const One *one, bint alone, int64_t *detail) noexcept nogil:
+    """One matrix of int32 from 8-bit integers; the loops count pairs of k."""
+    cdef const Matmul *q = one.q
+    cdef gemm p
+    p.kind, p.m, p.n, p.k = q.kind, q.m, q.n, up(q.k, 2)
+    p.pack_a, p.pack_b, p.owner, p.dtype = pairs_a, pairs_b, one, q.dtype
+    p.c, p.ldc, p.resume, p.finish = one.c, q.n, False, NULL
+    return gemm_run(&p, alone, detail)
+
+
 cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
     """One matrix, by the road that its shape and strides ask for."""
     cdef const Matmul *q = one.q
     cdef gemm p
     cdef int64_t work = q.m * q.n * q.k, t, tasks
+    if q.paired:
+        return multiply_pairs(one, alone, detail)
     if q.own:
         if work <= SMALL and (q.bc == 1 or q.k * q.kind.nr * q.item <= PANEL_BYTES) and q.m > 1:
             small(one)
@@ -150,6 +176,17 @@ cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return run(&q)
 
 
+cdef int int_mm(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                const tf_attrs *at, tf_call *call) noexcept nogil:
+    """8-bit integers, signed or not, into int32."""
+    cdef Matmul q
+    if not start(&q, inputs[0], inputs[1], outputs[0], call):
+        return TF_OK
+    matmul_shape(&q, inputs[0], inputs[1])
+    simplify(&q)
+    return run(&q)
+
+
 cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call) noexcept nogil:
     cdef const tf_view *x = inputs[0]
@@ -181,4 +218,5 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return rc
 
 
-KERNELS = {"matmul": kernel_capsule(matmul), "linear": kernel_capsule(linear)}
+KERNELS = {"matmul": kernel_capsule(matmul), "int_mm": kernel_capsule(int_mm),
+           "linear": kernel_capsule(linear)}

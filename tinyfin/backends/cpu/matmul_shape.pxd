@@ -1,7 +1,7 @@
 """Geometry of matrix products: sizes, strides and batch of matmul and linear."""
 from libc.stdint cimport int64_t
 
-from tinyfin.backends.cpu.gemm cimport gemm_kind
+from tinyfin.backends.cpu.gemm cimport accumulates, gemm_kind, pairs_kind
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
 from tinyfin.core.abi cimport *
 
@@ -12,8 +12,9 @@ cdef struct Matmul:
     const char *a
     const char *b
     char *c
-    int64_t ar, ac, br, bc, item
-    int dtype
+    int64_t ar, ac, br, bc, item, c_item
+    int dtype, b_dtype
+    bint paired               # 8-bit integers into int32
     bint own                  # elements are accumulators: nothing to widen
     const char *bias          # accumulators, n of them, bias_step apart; NULL: none
     int64_t bias_step
@@ -45,7 +46,7 @@ cdef inline void place(const Matmul *q, int64_t at, One *one) noexcept nogil:
         a += i * q.sa[d]
         b += i * q.sb[d]
     one.q, one.a, one.b = q, q.a + a * q.item, q.b + b * q.item
-    one.c = q.c + at * q.m * q.n * q.item
+    one.c = q.c + at * q.m * q.n * q.c_item
 
 
 cdef inline void simplify(Matmul *q) noexcept nogil:
@@ -65,6 +66,7 @@ cdef inline void simplify(Matmul *q) noexcept nogil:
         q.count *= q.shape[d]
     if q.n == 1 and q.m > 1:
         q.a, q.b = q.b, q.a
+        q.dtype, q.b_dtype = q.b_dtype, q.dtype
         q.m, q.n = 1, q.m
         q.ar, q.ac, q.br, q.bc = q.bc, q.br, q.ac, q.ar
         q.bias_step = 0
@@ -79,9 +81,10 @@ cdef inline void simplify(Matmul *q) noexcept nogil:
 cdef inline int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_view *out,
                       tf_call *call) noexcept nogil:
     """Types and pointers; False where there is nothing to do."""
-    q.kind = gemm_kind(a.dtype)
-    q.dtype, q.item = a.dtype, tf_itemsize[a.dtype]
-    q.own = a.dtype == TF_F32 or a.dtype == TF_F64 or a.dtype == TF_I32 or a.dtype == TF_I64
+    q.paired = out.dtype != a.dtype
+    q.kind = pairs_kind() if q.paired else gemm_kind(a.dtype)
+    q.dtype, q.b_dtype, q.item, q.c_item = a.dtype, b.dtype, tf_itemsize[a.dtype], tf_itemsize[out.dtype]
+    q.own = accumulates(a.dtype)
     q.a, q.b, q.c = a.data, b.data, out.data
     q.bias, q.bias_step, q.failed, q.nd = NULL, 1, 0, 0
     q.detail = call.detail
