@@ -26,6 +26,7 @@ cdef list NAMES = [r.name for r in TABLE.values() if r.expr is not None]
 cdef int POSITIVE = NAMES.index("positive")
 cdef int TRANSPOSE = shader("transpose")
 cdef int MODULES[512][4]             # row, kind -> number of the module, or -1
+cdef int ATTRIBUTES[512]            # of each row: numbers, three at most
 
 
 cdef uint32_t[4] NEEDED = [0, 0, HAS_INT64, HAS_FLOAT64]      # features by kind
@@ -37,6 +38,7 @@ cdef int find_modules() except -1:
     if len(NAMES) > 512:
         raise AssertionError("more rows than MODULES has places for")
     for i in range(len(NAMES)):
+        ATTRIBUTES[i] = len(TABLE[NAMES[i]].attrs)
         for k, end in enumerate(("f32", "int", "i64", "f64")):
             MODULES[i][k] = found.get(f"elementwise_{NAMES[i]}_{end}", -1)
     return 0
@@ -234,7 +236,8 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
             return TF_EUNSUPPORTED
         elif inputs[k].dtype == TF_I64 and not floats:
             c.kind = LONG            # conditions too
-    for k in range(3):
+    memset(c.f, 0, sizeof(c.f))
+    for k in range(ATTRIBUTES[c.row]):
         c.f[k] = at.f[k]
         if not floats and <float>at.f[k] != at.f[k]:     # an integer that float32 does not hold
             return TF_EUNSUPPORTED
