@@ -361,6 +361,12 @@ def _matmul(rng: Generator, name: str) -> Iterator[Call]:
         yield Call(normal(rng, *a), normal(rng, *b)).but(only="fh")
 
 
+@calls("int_mm")
+def _int_mm(rng: Generator, name: str) -> Iterator[Call]:
+    for a, b in PRODUCTS:
+        yield Call(normal(rng, *a), normal(rng, *b))
+
+
 LINEAR = (
     ((1, 1), (1, 1)), ((3, 65), (5, 65)), ((65, 64), (63, 64)), ((2, 9, 257), (70, 257)), ((0, 3), (4, 3)), ((33,), (7, 33)),
 )  # fmt: skip

@@ -34,7 +34,7 @@ def _softmax_gradient(rng: Generator, name: str) -> Iterator[Call]:
 
 
 def single(x: NDArray[Any]) -> NDArray[Any]:
-    """What is float32 whatever the dtype under test is: statistics, sums."""
+    """What is float32 whatever the dtype under test is, but for float64: statistics, sums."""
     return x.astype(np.float32)
 
 

@@ -151,6 +151,8 @@ def placed(a: Any, dtype: str, layout: str, device: str, scale: float = 1.0) -> 
     elif a.dtype == np.float64:
         bits, name = rounded(a * scale if scale != 1 else a, dtype), dtype
     else:
+        if a.dtype == np.float32 and dtype == "float64":
+            a = a.astype(np.float64)
         name = a.dtype.name
         bits = a.view(f"u{a.dtype.itemsize}") if a.dtype != np.bool_ else a.view(np.uint8)
         layout = "dense" if layout == "broadcast" else layout
@@ -290,6 +292,8 @@ def specials(name: str, dtype: str, n: int) -> list[Bits]:
 
 def dtypes_of(name: str) -> tuple[str, ...]:
     """Names of the dtypes of a row that devices compute in."""
+    if name == "int_mm":  # of the integers that its letter stands for, those of 8 bits
+        return tuple(d for d in ALL if d in ("uint8", "int8"))
     row = table.TABLE[name]
     if row.dtypes == "any" or row.result == "float":
         return ALL
