@@ -59,7 +59,7 @@ def run(*args, **env):
 def test_list(capsys, tmp_path):
     assert main.main(["shaders", "list", "--kernel", "elementwise_add_*", "--kernel", "probe"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6 and lines[-1] == "4 modules"
+    assert len(lines) == 6 and lines[-1] == "5 modules"
     assert "elementwise.comp" in lines[0] and "FLUSH BEHIND OUT IN0" in lines[0]
     path = tmp_path / "modules.json"
     assert main.main(["shaders", "list", "--json", str(path)]) == 0
