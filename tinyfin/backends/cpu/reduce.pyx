@@ -82,15 +82,29 @@ cdef void row_block_value(const Lanes *s, int64_t base, int64_t b, const char *m
     LOOPS.block[s.op][s.acc](value, p, n)
 
 
+cdef void row_block_values(const Lanes *s, int64_t base, int64_t b, int64_t count, const char *mean,
+                           char *values) noexcept nogil:
+    """The same of blocks b .. b + count - 1: whole ones that lie in place one after the other, without coming
+    back for each, which costs a fifth of the memory's speed."""
+    cdef int64_t end = b + count, whole
+    if s.native and mean == NULL and s.r.gone.nd == 1 and s.r.gone.s[0][0] == 1:
+        whole = max(<int64_t>0, min(count, s.r.n // TF_BLOCK - b))
+        LOOPS.block_rows[s.op][s.acc](values, s.r.x + (base + b * TF_BLOCK) * s.size, TF_BLOCK, whole, TF_BLOCK)
+        b += whole
+        values += whole * s.size
+    while b < end:
+        row_block_value(s, base, b, mean, values)
+        b += 1
+        values += s.size
+
+
 cdef void row_value(const Lanes *s, int64_t base, const char *mean, char *value) noexcept nogil:
     """The canonical value of a row of at most SHORT blocks."""
     cdef char sums[8 * SHORT]
-    cdef int64_t b
     if s.blocks == 1:
         row_block_value(s, base, 0, mean, value)
         return
-    for b in range(s.blocks):
-        row_block_value(s, base, b, mean, sums + b * s.size)
+    row_block_values(s, base, 0, s.blocks, mean, sums)
     LOOPS.block[s.op][s.acc](value, sums, s.blocks)
 
 
@@ -165,12 +179,14 @@ cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
 cdef void long_row_blocks(int64_t t, void *ctx) noexcept nogil:
     """Some blocks of all rows; unit u is block u % blocks of row u // blocks."""
     cdef const Lanes *s = <const Lanes *>ctx
-    cdef int64_t u, o, end = min(s.r.outs * s.blocks, (t + 1) * s.group)
+    cdef int64_t u = t * s.group, o, count, end = min(s.r.outs * s.blocks, (t + 1) * s.group)
     cdef const char *mean
-    for u in range(t * s.group, end):
+    while u < end:
         o = u // s.blocks
+        count = min(end - u, s.blocks - u % s.blocks)
         mean = s.means + o * s.size if s.means != NULL and not s.first_pass else NULL
-        row_block_value(s, offset(&s.r.kept, 0, o), u % s.blocks, mean, s.partial + u * s.size)
+        row_block_values(s, offset(&s.r.kept, 0, o), u % s.blocks, count, mean, s.partial + u * s.size)
+        u += count
 
 
 cdef void join_rows(const Lanes *s) noexcept nogil:
