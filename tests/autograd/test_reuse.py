@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import samples
+from pooling import needs_pool
 
 import tinyfin as tf
 from tinyfin.autograd import slow
@@ -315,6 +316,7 @@ def test_the_switch_compares():
 # ---- a long training
 
 
+@needs_pool
 def test_memory_is_flat_over_ten_thousand_steps():
     def resident():
         with open("/proc/self/statm") as f:

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import samples
+from pooling import needs_pool
 
 import tinyfin as tf
 from tinyfin import nn
@@ -137,6 +138,7 @@ def transformer():
     return x.reshape(16, 16)
 
 
+@needs_pool  # new memory is asked for in Python
 @pytest.mark.skipif(tensor.mode() & 256 != 0, reason="comparing is written in Python")
 @pytest.mark.parametrize("model", [mlp, cnn, transformer])
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+from pooling import needs_pool
 
 import tinyfin as tf
 
@@ -26,15 +27,6 @@ def stats(*names):
     """Some of the pool's counters."""
     now = tf.memory_stats()
     return now[names[0]] if len(names) == 1 else [now[n] for n in names]
-
-
-def pooled():
-    """Whether freed blocks are kept: not in a build for sanitizers, which look at every block."""
-    tf.empty(1000)
-    return stats("cached") > 0
-
-
-needs_pool = pytest.mark.skipif(not pooled(), reason="this build keeps no freed memory")
 
 
 @needs_pool
