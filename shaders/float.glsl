@@ -85,20 +85,7 @@ bool tf_isnan(float x) { return (UB(x) & 0x7fffffffu) > 0x7f800000u; }
 bool tf_isinf(float x) { return (UB(x) & 0x7fffffffu) == 0x7f800000u; }
 bool tf_signbit(float x) { return UB(x) >> 31 != 0u; }
 int tf_key(float x) { int i = int(UB(x)); return i ^ ((i >> 31) & 0x7fffffff); }
-float tf_max(float a, float b) {
-  uint m = tf_key(a) > tf_key(b) ? UB(a) : UB(b);
-  m = tf_isnan(b) ? UB(b) : m;
-  return FB(tf_isnan(a) ? UB(a) : m);
-}
-float tf_min(float a, float b) {
-  uint m = tf_key(a) < tf_key(b) ? UB(a) : UB(b);
-  m = tf_isnan(b) ? UB(b) : m;
-  return FB(tf_isnan(a) ? UB(a) : m);
-}
-float tf_wrap_add(float a, float b) { return tf_add(a, b); }
-float tf_wrap_sub(float a, float b) { return tf_sub(a, b); }
-float tf_wrap_mul(float a, float b) { return tf_mul(a, b); }
-float tf_truncdiv(float a, float b) { return tf_trunc(vm_div(a, b)); }
+#include "floating.glsl"
 /* The exact remainder of whole multiples, bit by bit, as C's fmodf. */
 float tf_fmod(float a_given, float b_given) {
   precise float a = tf_flushed(a_given), b = tf_flushed(b_given);

@@ -193,20 +193,7 @@ int64_t tf_key(double x) {
   int64_t i = int64_t(DU(x));
   return i ^ (i < 0L ? 0x7fffffffffffffffL : 0L);
 }
-double tf_max(double a, double b) {
-  uint64_t m = tf_key(a) > tf_key(b) ? DU(a) : DU(b);
-  m = tf_isnan(b) ? DU(b) : m;
-  return DB(tf_isnan(a) ? DU(a) : m);
-}
-double tf_min(double a, double b) {
-  uint64_t m = tf_key(a) < tf_key(b) ? DU(a) : DU(b);
-  m = tf_isnan(b) ? DU(b) : m;
-  return DB(tf_isnan(a) ? DU(a) : m);
-}
-double tf_wrap_add(double a, double b) { return tf_add(a, b); }
-double tf_wrap_sub(double a, double b) { return tf_sub(a, b); }
-double tf_wrap_mul(double a, double b) { return tf_mul(a, b); }
-double tf_truncdiv(double a, double b) { return tf_trunc(vm_div(a, b)); }
+#include "floating.glsl"
 /* The exact remainder of whole multiples, bit by bit, as C's fmod. */
 double tf_fmod(double a_given, double b_given) {
   precise double a = tf_flushed(a_given), b = tf_flushed(b_given);

@@ -243,8 +243,9 @@ def straight(rule, kinds):
     values = [
         stand_in(line, k, code, kind) for k, ((code, _), kind) in enumerate(zip(parts, kinds))
     ]
+    seen = {}
     try:
-        result = noted(rule.fn, Noting(line), {})(*values)
+        result = noted(rule.fn, Noting(line), seen)(*values)
         if isinstance(result, (tuple, list)):
             found = tuple([UNKNOWN if v is None else line.source(v) for v in result])
         elif result is None:
@@ -253,6 +254,9 @@ def straight(rule, kinds):
             found = line.source(result)
     except Exception:  # whatever it is, the rule itself is going to say
         return None
+    finally:
+        for names in seen.values():
+            names.clear()  # their functions hold them: no cycle is left
     return line.size, tuple(line.constants), tuple(line.steps), found
 
 

@@ -350,7 +350,8 @@ class Validation:
         return text
 
     def rows(self) -> list[str]:
-        """The rows with a kernel of ours that were asked for; those in place come with their originals."""
+        """The rows with a kernel of ours, and a dtype, that were asked for; those in place come with their originals."""
+        from tinyfin.cli.shader_cases import dtypes_of
         from tinyfin.cli.shader_modules import matches
         from tinyfin.ops import table
 
@@ -362,6 +363,7 @@ class Validation:
             and not row.view
             and support.get(name, {}).get(self.args.backend) == "native"
             and matches(name, self.args.kernel)
+            and (not self.args.dtype or not set(dtypes_of(name)).isdisjoint(self.args.dtype))
         ]
 
     def driver(self) -> bool:

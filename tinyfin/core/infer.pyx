@@ -179,33 +179,26 @@ cdef int rows(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return 0
 
 
-cdef int permute(const tf_view *const *inputs, int n, tf_view *const *outputs,
-                 const tf_attrs *at, tf_call *call, object name) except -1:
-    cdef const tf_view *x = inputs[0]
-    cdef tf_view *y = outputs[0]
+cdef int reorder(const tf_view *x, tf_view *y, const tf_attrs *at, bint back, object name) except -1:
+    """Axes in the order of dims, or back from it."""
     cdef int i
     start(x, y)
     if at.i[0] != x.ndim:
         raise RuntimeError(f"{name}: dims has {at.i[0]} entries, the tensor has {x.ndim} dimensions")
     for i in range(x.ndim):
-        y.shape[i] = x.shape[at.i[1 + i]]
-        y.strides[i] = x.strides[at.i[1 + i]]
+        y.shape[at.i[1 + i] if back else i] = x.shape[i if back else at.i[1 + i]]
+        y.strides[at.i[1 + i] if back else i] = x.strides[i if back else at.i[1 + i]]
     return 0
+
+
+cdef int permute(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                 const tf_attrs *at, tf_call *call, object name) except -1:
+    return reorder(inputs[0], outputs[0], at, False, name)
 
 
 cdef int permute_back(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call, object name) except -1:
-    """Undoes permute of the same dims."""
-    cdef const tf_view *x = inputs[0]
-    cdef tf_view *y = outputs[0]
-    cdef int i
-    start(x, y)
-    if at.i[0] != x.ndim:
-        raise RuntimeError(f"{name}: dims has {at.i[0]} entries, the tensor has {x.ndim} dimensions")
-    for i in range(x.ndim):
-        y.shape[at.i[1 + i]] = x.shape[i]
-        y.strides[at.i[1 + i]] = x.strides[i]
-    return 0
+    return reorder(inputs[0], outputs[0], at, True, name)
 
 
 cdef int transpose(const tf_view *const *inputs, int n, tf_view *const *outputs,

@@ -91,6 +91,14 @@ def test_numbers_that_are_not_finite_stay_where_they_are():
     assert np.isfinite(y.numpy()).all()
 
 
+def test_flat_volumes():
+    """Three dimensions of which the first has one place take the same form."""
+    x, w, b, _ = map(tf.tensor, arrays(CASES[1]))
+    flat = F.convolution(x, w, b, (1, 1), (1, 1), (1, 1), 1)
+    deep = F.convolution(x.unsqueeze(2), w.unsqueeze(2), b, (1, 1, 1), (0, 1, 1), (1, 1, 1), 1)
+    assert tf.equal(deep.squeeze(2), flat)
+
+
 def test_one_thread_or_many():
     for case in (*CASES[::3], (1, 64, 64, 8, 8, (1, 1))):  # few tiles: threads share a block
         check_threads(lambda case=case: products(*map(tf.tensor, arrays(case)), case[5]))

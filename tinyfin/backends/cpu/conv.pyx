@@ -96,7 +96,7 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return TF_OK
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &y.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], w.shape[0])
-    if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_pays(&s, False) \
+    if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, False) \
             and winograd(&s, False, x, w, bias, y) == TF_OK:
         return TF_OK
     memset(&q, 0, sizeof(Job))
@@ -333,7 +333,7 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
         return TF_OK
     describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
     channels(&s, x.shape[0], x.shape[1], g.shape[1])
-    if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_pays(&s, True) \
+    if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, True) \
             and winograd(&s, True, g, w, NULL, x) == TF_OK:
         return TF_OK
     memset(x.data, 0, x.size * tf_itemsize[x.dtype])

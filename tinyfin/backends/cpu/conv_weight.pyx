@@ -265,7 +265,7 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     if w.size and g.size:
         describe(&s, x.ndim - 2, x.dtype, &x.shape[2], &w.shape[2], &g.shape[2], at)
         channels(&s, x.shape[0], x.shape[1], g.shape[1])
-        if x.ndim == 4 and not call.mode & TF_DETERMINISTIC and winograd_weight_pays(&s) \
+        if not call.mode & TF_DETERMINISTIC and winograd_weight_pays(&s) \
                 and winograd_weight(&s, g, x, w) == TF_OK:
             return TF_OK
     memset(w.data, 0, w.size * tf_itemsize[w.dtype])

@@ -237,7 +237,7 @@ cdef void places_of(tf_tile_block *b, const tf_view *v) noexcept nogil:
     cdef int i
     b.step[0] = v.strides[0]
     for i in range(2):
-        b.size[i], b.step[1 + i], b.pad[i] = v.shape[2 + i], v.strides[2 + i], 0
+        b.size[i], b.step[1 + i], b.pad[i] = v.shape[v.ndim - 2 + i], v.strides[v.ndim - 2 + i], 0
 
 
 cdef char *enter_form(Plan *q, int64_t *bytes) noexcept nogil:
@@ -258,7 +258,7 @@ cdef int winograd(const Shape *s, bint gradient, const tf_view *from_, const tf_
     q.y, q.y_step = to.data, size[1] * size[2]
     q.w, q.w_row, q.w_depth = w.data, w.strides[1 if gradient else 0], w.strides[0 if gradient else 1]
     for i in range(9):
-        q.taps[8 - i if gradient else i] = i // 3 * w.strides[2] + i % 3 * w.strides[3]
+        q.taps[8 - i if gradient else i] = i // 3 * w.strides[w.ndim - 2] + i % 3 * w.strides[w.ndim - 1]
     if bias != NULL:
         q.bias, q.bias_step = bias.data, bias.strides[0]
     b = &q.geometry

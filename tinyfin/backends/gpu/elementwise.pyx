@@ -26,7 +26,7 @@ cdef list NAMES = [r.name for r in TABLE.values() if r.expr is not None]
 cdef int POSITIVE = NAMES.index("positive")
 cdef int TRANSPOSE = shader("transpose")
 cdef int MODULES[512][4]             # row, kind -> number of the module, or -1
-cdef int ATTRIBUTES[512]            # of each row: numbers, three at most
+cdef int ATTRIBUTES[512]             # of each row: numbers
 
 
 cdef uint32_t[4] NEEDED = [0, 0, HAS_INT64, HAS_FLOAT64]      # features by kind
@@ -39,6 +39,8 @@ cdef int find_modules() except -1:
         raise AssertionError("more rows than MODULES has places for")
     for i in range(len(NAMES)):
         ATTRIBUTES[i] = len(TABLE[NAMES[i]].attrs)
+        if ATTRIBUTES[i] > 3:
+            raise AssertionError(f"{NAMES[i]} has more attributes than a call has places for")
         for k, end in enumerate(("f32", "int", "i64", "f64")):
             MODULES[i][k] = found.get(f"elementwise_{NAMES[i]}_{end}", -1)
     return 0
