@@ -315,7 +315,7 @@ def test_rows_are_listed(capsys):
     listed = json.loads(capsys.readouterr().out)
     backend = tf.backends.base.REGISTRY["vulkan"]
     backend.open()
-    args = Namespace(backend="vulkan", device=0, json=None, kernel=[])
+    args = Namespace(backend="vulkan", device=0, dtype=[], json=None, kernel=[])
     assert listed == shaders.Validation(args, backend).rows() and "softmax" in listed
     assert main.main(["shaders", "list", "--rows", "--kernel", "softmax*"]) == 0
     assert capsys.readouterr().out == "softmax\nsoftmax_grad\n2 rows\n"
@@ -342,8 +342,8 @@ FAULTS = {
     "a stride forgotten": ("common.glsl", "k.z * c + k.w * d", "k.z * c + k.w", "abs", "abs"),
     "the last elements left out": ("elementwise.comp", "(p_count & 3u)) {", "(p_count & 2u)) {", "abs", "abs"),
     "subnormal numbers not flushed": ("float.glsl", "if (FLUSH > 1u) return vm_add_fz(a, b);", "", "add", "add"),
-    "NaN lost by a maximum": ("float.glsl", "m = tf_isnan(b) ? UB(b) : m;\n  return FB(tf_isnan(a) ? UB(a) : m);",
-                              "return FB(m);", "maximum", "maximum"),
+    "NaN lost by a maximum": ("floating.glsl", "m = tf_isnan(b) ? BITS(b) : m;\n  return VALUE(tf_isnan(a) ? BITS(a) : m);",
+                              "return VALUE(m);", "maximum", "maximum"),
     "a coefficient of a function": ("vmath.inc", "0.000199179733f", "0.000299179733f", "exp", "exp"),
     "half of the lanes added": ("reduce.glsl", "uint w = count >> 1;", "uint w = count >> 2;", "reduce*", "mean"),
     "a barrier removed": ("reduce.glsl", "tf_held[me] = v;\n  barrier();", "tf_held[me] = v;", "reduce*", "mean"),
