@@ -36,8 +36,9 @@ def clamp(
     """
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of min and max must be given")
-    out = input if min is None else F.clamp_min(input, min)
-    return out if max is None else F.clamp_max(out, max)
+    if min is None:
+        return F.clamp_max(input, max)
+    return F.clamp_min(input, min) if max is None else F.clamp_between(input, min, max)
 
 
 def clamp_(
@@ -48,9 +49,9 @@ def clamp_(
     """Limits to a range in place."""
     if min is None and max is None:
         raise RuntimeError("clamp_: at least one of min and max must be given")
-    if min is not None:
-        F.clamp_min_(self, min)
-    return self if max is None else F.clamp_max_(self, max)
+    if min is None:
+        return F.clamp_max_(self, max)
+    return F.clamp_min_(self, min) if max is None else F.clamp_between_(self, min, max)
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:

@@ -62,13 +62,7 @@ def expression(row, dtype):
             f"not have; known are {', '.join(sorted(known(dtype)))}"
         )
     text = CALL.sub(lambda m: f"TF_{m[1]}_{dtype}(" if m[1] != "select" else "TF_select(", row.expr)
-    text = re.sub(r"\bT\(", f"({CTYPES[dtype]})(", text)
-    f = 0
-    for attribute, _, fslot in row.slots():
-        if attribute.kind in ("float", "optfloat"):
-            text = re.sub(rf"\b{attribute.name}\b", f"(({CTYPES[dtype]})f[{fslot}])", text)
-            f += 1
-    return text
+    return re.sub(r"\bT\(", f"({CTYPES[dtype]})(", text)
 
 
 def loop(row, dtype):
@@ -83,6 +77,12 @@ def loop(row, dtype):
         f"  {out} *y = o;",
     ]
     lines += [f"  const {ctype} *p{k} = in[{k}];" for k in range(len(names))]
+    # before the loop: a load under a condition keeps it from being vectorised
+    lines += [
+        f"  const {ctype} {a.name} = ({ctype})f[{slot}];"
+        for a, _, slot in row.slots()
+        if a.kind in ("float", "optfloat") and re.search(rf"\b{a.name}\b", row.expr)
+    ]
     lines += ["  TF_IVDEP", "  for (int64_t i = 0; i < n; i++) {"]
     truth = " != 0" if dtype == "bool" else ""  # borrowed memory may hold any byte
     lines += [f"    const {ctype} {a} = p{k}[i]{truth};" for k, a in enumerate(names)]

@@ -48,7 +48,9 @@ def gradients(rng, name):
         )
 
 
-@maker("relu_grad", "sigmoid_grad", "silu_grad", "gelu_erf_grad")
+@maker(
+    "relu_grad", "sigmoid_grad", "silu_grad", "gelu_erf_grad", "hardtanh_grad", "hardswish_grad"
+)
 def kernels(rng, name, row):
     """Gradient rows with a kernel are elementwise rows."""
     yield from elementwise(rng, name, row)

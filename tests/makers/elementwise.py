@@ -10,6 +10,8 @@ DOMAINS = {
     "bitwise_left_shift": ((-9, 9), (0, 7)),
     "bitwise_right_shift": ((-99, 99), (0, 7)),
     "relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
+    "hardtanh_grad": ((-2.0, 2.0), (-2.0, 2.0)),
+    "hardswish_grad": ((-2.0, 2.0), (-5.0, 5.0)),
 }
 """Range of each argument where the row's `domain` does not say it."""
 NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
@@ -17,6 +19,7 @@ NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
 ATTRS = {
     "leaky_relu": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
     "elu": [{"alpha": 0.7}, {"alpha": 1.3, "scale": 1.1, "input_scale": 0.8}],
+    "hardtanh_grad": [{"min_val": -0.5, "max_val": 1.5}],
     "smooth_error": [{"beta": 0.5}],
     "huber_error": [{"delta": 0.7}],
 }
@@ -56,6 +59,8 @@ ARITHMETIC = {
     "signbit",
     "clamp_min",
     "clamp_max",
+    "clamp_between",
+    "between",
     "positive",
     "logical_not",
     "isfinite",
@@ -86,6 +91,8 @@ EDGES = {
     "bce_logits_error",
     "share_max",
     "root_or_flat",
+    "hardtanh_grad",
+    "hardswish_grad",
     *NONZERO,
 }
 """Rows whose special values are the business of tests of their own."""
@@ -185,9 +192,9 @@ def where(rng):
     )
 
 
-@maker("clamp_min", "clamp_max")
+@maker("clamp_min", "clamp_max", "clamp_between", "between")
 def bounds(rng, name, row):
-    """As other rows of two arguments; numbers too."""
+    """As other rows of several arguments; numbers too."""
     yield from elementwise(rng, name, row)
 
 

@@ -108,6 +108,16 @@ def hardswish(x):
     return x * np.clip(x + 3, 0, 6) / 6
 
 
+@meaning("hardtanh_grad", ulps=0.5)
+def hardtanh_grad(a, b, min_val=-1.0, max_val=1.0):
+    return np.where((b > min_val) & (b < max_val), a, 0.0)
+
+
+@meaning("hardswish_grad", loose=2)
+def hardswish_grad(a, b):
+    return np.where(b <= -3, 0.0, np.where(b < 3, a * (b / 3 + 0.5), a))
+
+
 @meaning("logsigmoid", loose=4)
 def logsigmoid(x):
     return -np.logaddexp(-x, 0)

@@ -99,6 +99,14 @@ def clamp_max(x, a):
     return np.minimum(x, a)
 
 
+@meaning("clamp_between", ulps=0.5)
+def clamp_between(x, a, b):
+    return np.minimum(np.maximum(x, a), b)
+
+
+exact("between", lambda x, a, b: (x >= a) & (x <= b))
+
+
 @meaning("trunc_divide", ulps=0.5)
 def trunc_divide(a, b):
     if np.result_type(a, b).kind == "f":

@@ -4,6 +4,7 @@ from tinyfin.ops.row import F, attr, binary, composite, unary
 
 SQRT_HALF = 0.7071067811865476
 INV_SQRT_2PI = 0.3989422804014327
+SIXTH, THIRD = 1 / 6, 1 / 3
 INNER = {"dtypes": "fh", "scalars": False, "inplace": False, "function": False, "method": False}
 """Fields of rows that only other rows call."""
 
@@ -209,17 +210,29 @@ unary(
     method=False,
     doc="log(1 + exp(x)).",
 )
-composite(
+unary(
     "hardtanh",
-    "x",
-    lambda x, min_val, max_val: F.where(
-        F.logical_and(x > min_val, x < max_val), x, F.clamp(F.detach(x), min_val, max_val)
-    ),
-    attrs=(slope("min_val", -1.0), slope("max_val", 1.0)),
-    method=False,
+    "min(max(x, T(min_val)), T(max_val))",
+    result="same",
     dtypes="fh",
-    inplace=True,
+    method=False,
+    attrs=(slope("min_val", -1.0), slope("max_val", 1.0)),
+    d=None,
+    vjp=lambda g, x, min_val, max_val: F.hardtanh_grad(g, x, min_val, max_val),
+    jvp=lambda x, x_t, min_val, max_val: F.hardtanh_grad(x_t, x, min_val, max_val),
     doc="x limited to a range; no gradient at or beyond the bounds.",
+)
+binary(
+    "hardtanh_grad",
+    "select(b > min_val, select(b < max_val, a, T(0)), T(0))",
+    attrs=(slope("min_val", -1.0), slope("max_val", 1.0)),
+    d=None,
+    **INNER,
+    vjp=(lambda g, b, min_val, max_val: F.hardtanh_grad(g, b, min_val, max_val), None),
+    jvp=lambda b, a_t, min_val, max_val: (
+        None if a_t is None else F.hardtanh_grad(a_t, b, min_val, max_val)
+    ),
+    doc="a where b lies between the bounds.",
 )
 composite(
     "relu6",
@@ -229,21 +242,37 @@ composite(
     dtypes="fh",
     doc="x limited to 0 to 6.",
 )
-composite(
+unary(
     "hardsigmoid",
-    "x",
-    lambda x: F.hardtanh(x, -3.0, 3.0) / 6 + 0.5,
-    method=False,
+    "min(max(x + T(3), T(0)), T(6)) * T(0.16666666666666666)",
+    result="same",
     dtypes="fh",
+    method=False,
+    d=None,
+    vjp=lambda g, x: F.hardtanh_grad(g, x, -3.0, 3.0) * SIXTH,
+    jvp=lambda x, x_t: F.hardtanh_grad(x_t, x, -3.0, 3.0) * SIXTH,
     doc="The line x / 6 + 1/2 limited to 0 to 1.",
 )
-composite(
+unary(
     "hardswish",
-    "x",
-    lambda x: x * F.hardsigmoid(x),
-    method=False,
+    "x * (min(max(x + T(3), T(0)), T(6)) * T(0.16666666666666666))",
+    result="same",
     dtypes="fh",
+    method=False,
+    d=None,
+    vjp=lambda g, x: F.hardswish_grad(g, x),
+    jvp=lambda x, x_t: F.hardswish_grad(x_t, x),
     doc="x times hardsigmoid(x).",
+)
+binary(
+    "hardswish_grad",
+    "select(b <= T(-3), T(0), select(b < T(3), a * (b * T(0.3333333333333333) + T(0.5)), a))",
+    **INNER,
+    d=(
+        lambda b: F.hardswish_grad(F.full_of((), 1.0, b), b),
+        lambda a, b: F.hardtanh_grad(a, b, -3.0, 3.0) * THIRD,
+    ),
+    doc="Derivative of hardswish at b, times a.",
 )
 composite(
     "logsigmoid",

@@ -360,6 +360,33 @@ binary(
     vjp=(lambda g, x, a: F.where(x > a, 0.0, g), lambda g, x, a: F.where(x > a, g, 0.0)),
     doc="Elements not above a bound; NaN in either passes.",
 )
+binary(
+    "clamp_between",
+    "min(max(x, a), b)",
+    args="x a b",
+    d=None,
+    function=False,
+    method=False,
+    public={"a": "min", "b": "max"},
+    vjp=(
+        lambda g, x, a, b: F.where(F.between(x, a, b), g, 0.0),
+        lambda g, x, a, b: F.where(F.logical_and(x < a, a <= b), g, 0.0),
+        lambda g, x, a, b: F.where(F.logical_or(x > b, a > b), g, 0.0),
+    ),
+    doc="Elements not below one bound and not above another, which wins; NaN in any passes.",
+)
+binary(
+    "between",
+    "(x >= a) & (x <= b)",
+    args="x a b",
+    d=None,
+    result="bool",
+    nondiff=True,
+    function=False,
+    method=False,
+    public={"a": "min", "b": "max"},
+    doc="Whether elements are neither below one bound nor above another.",
+)
 
 # ---- rounding and sign
 

@@ -7,6 +7,7 @@
 #define VM_SOFTFMA
 #endif
 #include "vmath.inc"
+#include "halves.h"
 
 /* Value type of each storage type, and how to load and store it. */
 #define LOAD_PLAIN(x) (x)
@@ -62,37 +63,21 @@ FROM(bf16, uint16_t, FB((uint)x << 16), SINGLE)
 FROM(f32, float, x, SINGLE)
 FROM(f64, double, x, DOUBLE)
 
-/* By instruction, eight at a time; NaN, whose bits it would choose, by the text. */
-#if defined(__F16C__)
-#define ANY_NAN(v) _mm256_movemask_ps(_mm256_cmp_ps(v, v, _CMP_UNORD_Q))
-static void f32_to_f16(const void *src, void *dst, int64_t n) {
-  const float *s = src;
-  uint16_t *d = dst;
-  for (; n >= 8; n -= 8, s += 8, d += 8) {
-    const __m256 v = _mm256_loadu_ps(s);
-    if (__builtin_expect(ANY_NAN(v), 0)) f32_f16(s, d, 8);
-    else _mm_storeu_si128((__m128i *)d, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  }
-  f32_f16(s, d, n);
-}
-static void f16_to_f32(const void *src, void *dst, int64_t n) {
-  const uint16_t *s = src;
-  float *d = dst;
-  for (; n >= 8; n -= 8, s += 8, d += 8) {
-    const __m256 v = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)s));
-    if (__builtin_expect(ANY_NAN(v), 0)) f16_f32(s, d, 8);
-    else _mm256_storeu_ps(d, v);
-  }
-  f16_f32(s, d, n);
-}
-#else
-#define f32_to_f16 f32_f16
-#define f16_to_f32 f16_f32
-#endif
+static void f32_to_f16(const void *src, void *dst, int64_t n) { tf_narrow_f16(dst, src, n); }
+static void f16_to_f32(const void *src, void *dst, int64_t n) { tf_widen_f16(dst, src, n); }
 
+/* Dense targets, which most are, by vectors: copied, filled with one value, reversed. */
 #define MOVE(T)                                                                      \
   static void move_##T(const char *s, int64_t ss, char *d, int64_t ds, int64_t n) {  \
-    for (int64_t i = 0; i < n; i++) *(T *)(d + i * ds) = *(const T *)(s + i * ss);   \
+    const int64_t item = sizeof(T);                                                  \
+    T *restrict y = (T *)d;                                                          \
+    const T *restrict x = (const T *)s;                                              \
+    if (ds != item)                                                                  \
+      for (int64_t i = 0; i < n; i++) *(T *)(d + i * ds) = *(const T *)(s + i * ss); \
+    else if (ss == item) memcpy(d, s, (size_t)(n * item));                           \
+    else if (ss == 0) for (const T v = *x; n > 0; n--) *y++ = v;                     \
+    else if (ss == -item) for (int64_t i = 0; i < n; i++) y[i] = x[-i];              \
+    else for (int64_t i = 0; i < n; i++) y[i] = *(const T *)(s + i * ss);            \
   }
 /* Copies into another order of axes: element (i, j) of n0 x n1 from s + i * s0 + j * s1 to d + i * d0 + j * d1.
 

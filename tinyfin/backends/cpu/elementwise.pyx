@@ -153,6 +153,7 @@ cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
     cdef char *target
     cdef int nd = job.ndim, i, k
     cdef int64_t inner = job.shape[nd - 1], pos = start, run, rest = start
+    cdef bint flat = inner >= SHORT or nd == 1
     cdef Operand *o
     for k in range(nd - 1, -1, -1):
         index[k] = rest % job.shape[k]
@@ -161,7 +162,7 @@ cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
         filled[i] = NULL
     while pos < stop:
         run = inner - index[nd - 1]
-        if inner < SHORT and nd > 1:
+        if not flat:
             run = BLOCK
         elif not job.direct and run > BLOCK:
             run = BLOCK
@@ -171,8 +172,12 @@ cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
             ptrs[i - 1] = fetch(job, &job.ops[i], index, run, raw, work[i], &filled[i])
         o = &job.ops[0]
         p = locate(o, index, nd)
-        if (inner >= SHORT or nd == 1) and o.strides[nd - 1] == o.item and o.dtype == job.loop_out:
-            job.loop(p, ptrs, run, job.f)
+        if flat and o.strides[nd - 1] == o.item:
+            if o.dtype == job.loop_out:
+                job.loop(p, ptrs, run, job.f)
+            else:
+                job.loop(work[0], ptrs, run, job.f)
+                C.cast[job.loop_out][o.dtype](work[0], p, run)
         else:
             job.loop(work[0], ptrs, run, job.f)
             target = work[0]
@@ -213,7 +218,7 @@ cdef const void *fetch(Job *job, Operand *o, const int64_t *index, int64_t run, 
         return p
     if flat and step == 0:
         if filled[0] != p:
-            fill(o, job.compute, p, work, job.size if job.size < BLOCK else BLOCK)
+            fill(o, job.compute, p, work, min(job.shape[nd - 1], <int64_t>BLOCK))
             filled[0] = p
         return work
     dst = work if o.dtype == job.compute else raw

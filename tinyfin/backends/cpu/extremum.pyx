@@ -111,6 +111,9 @@ cdef void lift_rows(const Extrema *s, int64_t o, int64_t w, int64_t first, int64
         if across != 1:
             copy_items(row, 1, p, across, w, s.r.item)
             p = row
+        if where == NULL:
+            LOOPS.lifted[s.kind][s.dtype](best, p, w)
+            continue
         LOOPS.keys[s.kind][s.dtype](keys, p, w)
         LOOPS.lift[s.wide](best, where, keys, e, w)
 

@@ -2,6 +2,7 @@
 #include "isa.h"
 #include "abi.h"
 #include "vmath.h"
+#include "halves.h"
 #include "simd.h"
 #include "shuffles.h"
 #include "gemm_loops.h"
@@ -43,12 +44,20 @@
 static void widen_float(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
   float *restrict d = dst;
   if (dtype == TF_F32) RUN(float, x)
+  if (dtype == TF_F16 && stride == 1) {
+    tf_widen_f16(d, src, n);
+    return;
+  }
   if (dtype == TF_F16) RUN(uint16_t, vm_h2f(x))
   RUN(uint16_t, FB((uint32_t)x << 16))
 }
 static void narrow_float(int dtype, const void *acc, int64_t n, void *dst, int64_t stride) {
   const float *restrict s = acc;
   if (dtype == TF_F32) BACK(float, s[i])
+  if (dtype == TF_F16 && stride == 1) {
+    tf_narrow_f16(dst, s, n);
+    return;
+  }
   if (dtype == TF_F16) BACK(uint16_t, (uint16_t)vm_f2h(s[i]))
   BACK(uint16_t, (uint16_t)vm_f2b(s[i]))
 }

@@ -3,6 +3,7 @@
 #include "canonical_sum.h"
 #include "isa.h"
 #include "vmath.h"
+#include "halves.h"
 
 #define PAIR(name) TF_JOIN(name, TAG)
 
@@ -11,18 +12,24 @@
 #define VEXP vm_exp
 #define VLOG vm_log
 #define ROOT __builtin_sqrtf
+#define WIDEN(y, x, n, FN) tf_widen_f16(y, x, n)
+#define NARROW(y, x, n, FN) tf_narrow_f16(y, x, n)
 #include "norm_rows.inc"
 #undef T
 #undef TAG
 #undef VEXP
 #undef VLOG
 #undef ROOT
+#undef WIDEN
+#undef NARROW
 
 #define T double
 #define TAG f64
 #define VEXP vd_exp
 #define VLOG vd_log
 #define ROOT __builtin_sqrt
+#define WIDEN EACH_OF
+#define NARROW EACH_OF
 #include "norm_rows.inc"
 
 #define ALL(name, t)                                                                               \

@@ -33,6 +33,7 @@ typedef struct {
   int64_t (*find[TF_NKEY][TF_NUMERIC])(const void *x, int64_t n, int64_t key); /* n: absent */
   void (*keys[TF_NKEY][TF_NUMERIC])(void *y, const void *x, int64_t n);
   void (*value[TF_NKEY][TF_NUMERIC])(void *y, const void *keys, int64_t n); /* from int64 keys */
+  void (*raise[TF_NKEY][TF_NUMERIC])(void *best, const void *x, int64_t n); /* best = max(best, keys of x) */
   /* best = max(best, keys), where = i for columns that rose; [1]: int64 keys */
   void (*lift[2])(void *best, void *where, const void *keys, int64_t i, int64_t n);
 } tf_reduce_table;

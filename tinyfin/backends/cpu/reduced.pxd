@@ -41,6 +41,7 @@ cdef extern from "reduce_loops.h" nogil:
         find_fn find[4][10]
         convert_fn keys[4][10]
         convert_fn value[4][10]
+        convert_fn lifted "raise"[4][10]
         lift_fn lift[2]
 
 
