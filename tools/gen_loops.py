@@ -21,8 +21,10 @@ CTYPES = {
     "i64": "int64_t",
     "f32": "float",
     "f64": "double",
+    "f16": "uint16_t",
+    "bf16": "uint16_t",
 }
-GROUPS = {"f32": ("f32",), "f64": ("f64",), "int": ("bool", "u8", "i8", "i16", "i32", "i64")}
+GROUPS = {"f32": ("f32",), "f64": ("f64",), "int": ("bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16")}
 IDS = {
     "bool": "TF_BOOL",
     "u8": "TF_U8",
@@ -32,6 +34,8 @@ IDS = {
     "i64": "TF_I64",
     "f32": "TF_F32",
     "f64": "TF_F64",
+    "f16": "TF_F16",
+    "bf16": "TF_BF16",
 }
 LETTERS = {"bool": "b", "f32": "f", "f64": "f"}
 CALL = re.compile(r"\b([a-z_][a-z_0-9]*)\(")
@@ -39,6 +43,8 @@ CALL = re.compile(r"\b([a-z_][a-z_0-9]*)\(")
 
 def takes(row, dtype):
     """Whether the row has a loop for this dtype."""
+    if dtype in ("f16", "bf16"):  # computed in float32, but for moves of the bits
+        return row.expr in ("neg(x)", "abs(x)")
     if row.result == "float" and dtype not in ("f32", "f64"):
         return False
     return LETTERS.get(dtype, "i") in row.dtypes

@@ -154,6 +154,39 @@ enum { TILE = 32, FEW = 8, LINE = 64, AHEAD = 512 };
       ONES(T, L, W, f, t)                                                                      \
     }                                                                                          \
   }
+/* Elements by index: y[i] = x[i step + index[i] size]. */
+#define PICK(T)                                                                                             \
+  static void pick_##T(void *y0, const void *x0, int64_t step, const int64_t *restrict index, int64_t size, \
+                       int64_t n) {                                                                         \
+    T *restrict y = y0;                                                                                     \
+    const T *restrict x = x0;                                                                               \
+    if (step == 0 && size == 1)                                                                             \
+      _Pragma("GCC unroll 8") for (int64_t i = 0; i < n; i++) y[i] = x[index[i]];                           \
+    else                                                                                                    \
+      _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++) y[i] = x[i * step + index[i] * size];         \
+  }
+PICK(uint8_t)
+PICK(uint16_t)
+PICK(uint32_t)
+PICK(uint64_t)
+static int outside(const int64_t *index, int64_t n, int64_t low, int64_t high) { /* wraps around by design */
+  const uint64_t lo = (uint64_t)low, hi = (uint64_t)(high - 1);
+  uint64_t bad = 0;
+  for (int64_t j = 0; j < n; j++) bad |= ((uint64_t)index[j] - lo) | (hi - (uint64_t)index[j]);
+  return bad >> 63 != 0;
+}
+static void fence(void) { FENCE(); }
+static void stream(char *d, const char *s, int64_t n) {
+  int64_t head = -(int64_t)(uintptr_t)d & (LINE - 1);
+  if (head > n) head = n;
+  memcpy(d, s, (size_t)head);
+  for (d += head, s += head, n -= head; n >= LINE; n -= LINE, d += LINE, s += LINE) {
+    tf_v_uint32_t v[LINE / TF_VBYTES];
+    memcpy(v, s, LINE);
+    LANES(LINE / TF_VBYTES) PAST(d + k * TF_VBYTES, v[k]);
+  }
+  memcpy(d, s, (size_t)n);
+}
 MOVE(uint8_t)
 MOVE(uint16_t)
 MOVE(uint32_t)
@@ -170,4 +203,8 @@ const tf_cast_table TF_NAME(tf_cast) = {
    {FIRST(f16), f16_f16, f16_bf16, f16_to_f32, f16_f64}, ROW(bf16), {FIRST(f32), f32_to_f16, f32_bf16, f32_f32, f32_f64}, ROW(f64)},
   {move_uint8_t, move_uint16_t, move_uint32_t, move_uint64_t},
   {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t},
+  stream,
+  fence,
+  {pick_uint8_t, pick_uint16_t, pick_uint32_t, pick_uint64_t},
+  outside,
 };

@@ -5,6 +5,7 @@ Operands that are not dense, or not of the computing dtype, pass through blocks 
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 
+from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
@@ -13,16 +14,6 @@ from tinyfin.core.layout cimport collapse
 
 cdef extern from "loops.h" nogil:
     ctypedef void (*tf_loop)(void *out, const void *const *inputs, int64_t n, const double *f) noexcept nogil
-
-cdef extern from "cast_loops.h" nogil:
-    ctypedef void (*tf_cast)(const void *src, void *dst, int64_t n) noexcept nogil
-    ctypedef void (*tf_move)(const char *src, int64_t sstep, char *dst, int64_t dstep, int64_t n) noexcept nogil
-    ctypedef void (*tf_tile)(const char *src, int64_t s0, int64_t s1, char *dst, int64_t d0, int64_t d1,
-                             int64_t n0, int64_t n1, int around) noexcept nogil
-    ctypedef struct tf_cast_table:
-        tf_cast cast[10][10]
-        tf_move move[4]
-        tf_tile tile[4]
 
 ctypedef tf_loop tf_loop_row[10]
 
@@ -39,21 +30,41 @@ cdef enum:
     TURN = 1 << 12      # elements of a task that turns axes round
     BAND = 64           # of the axis that the source is dense along, where the other one is long
     UNCACHED = 1 << 23  # bytes of a result that caches need not hold
+    AROUND = 1 << 24    # the same, of a result beside its inputs
     SHORT = 48          # inner axes below this are gathered across rows
 
 cdef const char *ZERO = b"\0\0\0\0\0\0\0\0"
 cdef int LOG2[9]
 LOG2[1], LOG2[2], LOG2[4], LOG2[8] = 0, 1, 2, 3
 
+cdef enum:              # how a row of an operand reaches the loop
+    IN_PLACE, ONE_VALUE, BY_BLOCKS
+
 ctypedef struct Operand:
     char *data
     int64_t strides[8]     # in bytes
-    int item, dtype
+    int item, dtype, way
+
+cdef extern from *:
+    """
+    /* What passes through L1, at the start of a line: vectors that straddle two are slow. */
+    typedef struct {
+      char raw[512 * 8], work[5 * 512 * 8];
+      char *filled[5]; /* where the value that fills block i came from */
+    } __attribute__((aligned(64))) tf_blocks;
+    """
+    ctypedef struct Blocks "tf_blocks":
+        char raw[BLOCK * 8]
+        char work[MAXOPS * BLOCK * 8]
+        char *filled[MAXOPS]
 
 ctypedef struct Job:
-    int ndim, nops, compute, loop_out, direct
+    int ndim, nops, compute, loop_out
+    bint flat              # rows are long enough to be walked one by one
+    bint direct            # every operand can be used in place
+    bint around            # the result goes to memory past the caches
     int64_t shape[8]
-    int64_t size
+    int64_t size, chunk
     Operand ops[5]         # ops[0] is the output
     tf_loop loop
     const double *f
@@ -84,7 +95,9 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         return TF_OK
     if compute < TF_F16 and <size_t>call.ctx >> 16 and has_zero(inputs[1], compute):
         return TF_EZERODIV
-    if compute == TF_F16 or compute == TF_BF16:
+    if (compute == TF_F16 or compute == TF_BF16) and INT[<size_t>call.ctx & 0xffff][compute] != NULL:
+        loop = INT[<size_t>call.ctx & 0xffff][compute]      # the bits tell
+    elif compute == TF_F16 or compute == TF_BF16:
         compute = TF_F32
     job.loop_out = TF_BOOL if out.dtype == TF_BOOL else compute
     if job.loop_out != out.dtype:
@@ -102,7 +115,8 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     if job.size <= DIRECT:
         run_range(&job, 0, job.size)
     else:
-        parallel_for((job.size + CHUNK - 1) // CHUNK, <double>job.size * 0.15, run_task, &job)
+        job.chunk = 16 * CHUNK if job.around else CHUNK     # few fences
+        parallel_for((job.size + job.chunk - 1) // job.chunk, <double>job.size * 0.15, run_task, &job)
     return TF_OK
 
 
@@ -111,6 +125,8 @@ cdef void prepare(Job *job, const tf_view *const *inputs, int n, const tf_view *
     cdef int64_t *strides[5]
     cdef const tf_view *v
     cdef int i, k, lead
+    cdef int64_t step
+    cdef bint in_place = False
     job.size = out.size
     for k in range(out.ndim):
         job.shape[k] = out.shape[k]
@@ -129,64 +145,109 @@ cdef void prepare(Job *job, const tf_view *const *inputs, int n, const tf_view *
         job.ndim, job.shape[0] = 1, 1
         for i in range(n + 1):
             job.ops[i].strides[0] = job.ops[i].item
-    job.direct = 1                            # every operand can be used in place
+    job.flat = job.shape[job.ndim - 1] >= SHORT or job.ndim == 1
+    job.direct = job.flat
     for i in range(n + 1):
-        if job.ops[i].strides[job.ndim - 1] != job.ops[i].item or \
-                job.ops[i].dtype != (job.loop_out if i == 0 else job.compute):
-            job.direct = 0
+        step = job.ops[i].strides[job.ndim - 1]
+        if step == 0 and i:
+            job.ops[i].way = ONE_VALUE
+        elif step == job.ops[i].item and job.ops[i].dtype == (job.compute if i else job.loop_out):
+            job.ops[i].way = IN_PLACE
+        else:
+            job.ops[i].way = BY_BLOCKS
+        job.direct = job.direct and job.ops[i].way == IN_PLACE
+        in_place = in_place or (i and job.ops[i].data == out.data)
+    job.around = not in_place and job.flat and job.size * job.ops[0].item >= AROUND and \
+        job.ops[0].strides[job.ndim - 1] == job.ops[0].item
 
 
 cdef void run_task(int64_t i, void *ctx) noexcept nogil:
     cdef Job *job = <Job *>ctx
-    cdef int64_t stop = (i + 1) * CHUNK
-    run_range(job, i * CHUNK, stop if stop < job.size else job.size)
+    run_range(job, i * job.chunk, min((i + 1) * job.chunk, job.size))
 
 
 cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
     """Elements [start, stop) in row-major order of the output."""
     cdef int64_t index[8]
-    cdef char raw[BLOCK * 8]
-    cdef char work[MAXOPS][BLOCK * 8]
-    cdef char *filled[MAXOPS]
-    cdef const void *ptrs[4]
-    cdef char *p
-    cdef char *target
+    cdef Blocks blocks
     cdef int nd = job.ndim, i, k
-    cdef int64_t inner = job.shape[nd - 1], pos = start, run, rest = start
-    cdef bint flat = inner >= SHORT or nd == 1
-    cdef Operand *o
+    cdef int64_t pos = start, run, rest = start
     for k in range(nd - 1, -1, -1):
         index[k] = rest % job.shape[k]
         rest //= job.shape[k]
     for i in range(job.nops):
-        filled[i] = NULL
+        blocks.filled[i] = NULL
     while pos < stop:
-        run = inner - index[nd - 1]
-        if not flat:
-            run = BLOCK
-        elif not job.direct and run > BLOCK:
-            run = BLOCK
-        if run > stop - pos:
-            run = stop - pos
-        for i in range(1, job.nops):
-            ptrs[i - 1] = fetch(job, &job.ops[i], index, run, raw, work[i], &filled[i])
-        o = &job.ops[0]
-        p = locate(o, index, nd)
-        if flat and o.strides[nd - 1] == o.item:
-            if o.dtype == job.loop_out:
-                job.loop(p, ptrs, run, job.f)
-            else:
-                job.loop(work[0], ptrs, run, job.f)
-                C.cast[job.loop_out][o.dtype](work[0], p, run)
+        if job.flat:
+            run = min(job.shape[nd - 1] - index[nd - 1], stop - pos)
+            run_row(job, index, run, &blocks)
         else:
-            job.loop(work[0], ptrs, run, job.f)
-            target = work[0]
-            if o.dtype != job.loop_out:
-                C.cast[job.loop_out][o.dtype](work[0], raw, run)
-                target = raw
-            scatter(job, o, index, run, target)
+            run = min(<int64_t>BLOCK, stop - pos)
+            run_block(job, index, run, &blocks)
         pos += run
         advance(job, index, run)
+    if job.around:
+        C.fence()
+
+
+cdef void run_row(Job *job, const int64_t *index, int64_t run, Blocks *b) noexcept nogil:
+    """`run` elements along the last axis."""
+    cdef const void *ptrs[4]
+    cdef char *at[MAXOPS]
+    cdef int nd = job.ndim, i
+    cdef int64_t done = 0, m = run if job.direct and not job.around else BLOCK
+    cdef Operand *o
+    cdef char *result
+    cdef char *raw = b.raw
+    cdef char *work = b.work
+    for i in range(job.nops):
+        at[i] = locate(&job.ops[i], index, nd)
+    while done < run:
+        m = min(m, run - done)
+        for i in range(1, job.nops):
+            o = &job.ops[i]
+            ptrs[i - 1] = at[i] if o.way == IN_PLACE else dense(job, o, at[i], m, raw, work_of(b, i), &b.filled[i])
+            at[i] += m * o.strides[nd - 1]
+        o = &job.ops[0]
+        result = work if job.around or o.way != IN_PLACE else at[0]
+        job.loop(result, ptrs, m, job.f)
+        if o.dtype != job.loop_out:
+            result = raw if job.around or o.strides[nd - 1] != o.item else at[0]
+            C.cast[job.loop_out][o.dtype](work, result, m)
+        if job.around:
+            C.stream(at[0], result, m * o.item)
+        elif result != at[0]:
+            C.move[LOG2[o.item]](result, o.item, at[0], o.strides[nd - 1], m)
+        at[0] += m * o.strides[nd - 1]
+        done += m
+
+
+cdef void run_block(Job *job, const int64_t *index, int64_t run, Blocks *b) noexcept nogil:
+    """`run` elements, at most a block, across short rows."""
+    cdef const void *ptrs[4]
+    cdef Operand *o
+    cdef char *to
+    cdef char *work
+    cdef char *raw = b.raw
+    cdef int i
+    for i in range(1, job.nops):
+        o = &job.ops[i]
+        work = work_of(b, i)
+        to = work if o.dtype == job.compute else raw
+        gather(job, o, index, run, to)
+        if o.dtype != job.compute:
+            C.cast[o.dtype][job.compute](to, work, run)
+        ptrs[i - 1] = work
+    o = &job.ops[0]
+    work = b.work
+    job.loop(work, ptrs, run, job.f)
+    if o.dtype != job.loop_out:
+        C.cast[job.loop_out][o.dtype](work, raw, run)
+    scatter(job, o, index, run, raw if o.dtype != job.loop_out else work)
+
+
+cdef inline char *work_of(Blocks *b, int i) noexcept nogil:
+    return b.work + i * (BLOCK * 8)
 
 
 cdef inline char *locate(Operand *o, const int64_t *index, int nd) noexcept nogil:
@@ -206,30 +267,22 @@ cdef inline void advance(Job *job, int64_t *index, int64_t run) noexcept nogil:
         k -= 1
 
 
-cdef const void *fetch(Job *job, Operand *o, const int64_t *index, int64_t run, char *raw, char *work,
+cdef const void *dense(Job *job, const Operand *o, const char *p, int64_t n, char *raw, char *work,
                        char **filled) noexcept nogil:
-    """`run` elements of an input, dense and of the computing dtype: in place, or through a block."""
-    cdef int nd = job.ndim
-    cdef char *p = locate(o, index, nd)
-    cdef int64_t step = o.strides[nd - 1]
-    cdef bint flat = job.shape[nd - 1] >= SHORT or nd == 1
-    cdef char *dst
-    if flat and step == o.item and o.dtype == job.compute:
-        return p
-    if flat and step == 0:
+    """n elements of an input along the last axis, side by side and of the computing dtype, in a block."""
+    cdef int64_t step = o.strides[job.ndim - 1]
+    if o.way == ONE_VALUE:
         if filled[0] != p:
-            fill(o, job.compute, p, work, min(job.shape[nd - 1], <int64_t>BLOCK))
-            filled[0] = p
+            C.cast[o.dtype][job.compute](p, work, 1)
+            C.move[LOG2[tf_itemsize[job.compute]]](work, 0, work, tf_itemsize[job.compute],
+                                                   min(job.shape[job.ndim - 1], <int64_t>BLOCK))
+            filled[0] = <char *>p
         return work
-    dst = work if o.dtype == job.compute else raw
-    if flat and step == o.item:
-        dst = p
-    elif flat:
-        C.move[LOG2[o.item]](p, step, dst, o.item, run)
-    else:
-        gather(job, o, index, run, dst)
+    if step != o.item:
+        C.move[LOG2[o.item]](p, step, work if o.dtype == job.compute else raw, o.item, n)
+        p = raw
     if o.dtype != job.compute:
-        C.cast[o.dtype][job.compute](dst, work, run)
+        C.cast[o.dtype][job.compute](p, work, n)
     return work
 
 
@@ -238,8 +291,6 @@ cdef bint has_zero(const tf_view *v, int compute) noexcept nogil:
     cdef int64_t index[8]
     cdef char raw[BLOCK * 8]
     cdef char work[BLOCK * 8]
-    cdef char *filled = NULL
-    cdef const char *p
     cdef const tf_view *views[1]
     cdef int64_t pos = 0, run, i
     cdef int item = tf_itemsize[compute]
@@ -249,25 +300,15 @@ cdef bint has_zero(const tf_view *v, int compute) noexcept nogil:
     prepare(&job, views, 1, v)
     memset(index, 0, sizeof(index))
     while pos < job.size:
-        run = job.shape[job.ndim - 1] - index[job.ndim - 1]
-        if run > BLOCK or (job.shape[job.ndim - 1] < SHORT and job.ndim > 1):
-            run = BLOCK
-        if run > job.size - pos:
-            run = job.size - pos
-        p = <const char *>fetch(&job, &job.ops[1], index, run, raw, work, &filled)
+        run = min(<int64_t>BLOCK, job.size - pos)
+        gather(&job, &job.ops[1], index, run, raw)
+        C.cast[v.dtype][compute](raw, work, run)
         for i in range(run):
-            if memcmp(p + i * item, ZERO, item) == 0:
+            if memcmp(work + i * item, ZERO, item) == 0:
                 return True
         pos += run
         advance(&job, index, run)
     return False
-
-
-cdef void fill(Operand *o, int compute, const char *p, char *work, int64_t n) noexcept nogil:
-    """A block of one value."""
-    cdef int item = tf_itemsize[compute]
-    C.cast[o.dtype][compute](p, work, 1)
-    C.move[LOG2[item]](work, 0, work, item, n)
 
 
 cdef void gather(Job *job, Operand *o, const int64_t *index, int64_t run, char *dst) noexcept nogil:
@@ -310,12 +351,26 @@ cdef void copy_task(int64_t i, void *ctx) noexcept nogil:
     cdef int64_t start = i * CHUNK, n = job.size - start
     cdef Operand *d = &job.ops[0]
     cdef Operand *s = &job.ops[1]
+    cdef char block[BLOCK * 8]
+    cdef int64_t m
     if n > CHUNK:
         n = CHUNK
+    if not job.around:
+        if s.dtype == d.dtype:
+            memcpy(d.data + start * d.item, s.data + start * s.item, n * d.item)
+        else:
+            C.cast[s.dtype][d.dtype](s.data + start * s.item, d.data + start * d.item, n)
+        return
     if s.dtype == d.dtype:
-        memcpy(d.data + start * d.item, s.data + start * s.item, n * d.item)
-    else:
-        C.cast[s.dtype][d.dtype](s.data + start * s.item, d.data + start * d.item, n)
+        C.stream(d.data + start * d.item, s.data + start * s.item, n * d.item)
+        n = 0
+    while n > 0:
+        m = min(n, <int64_t>BLOCK)
+        C.cast[s.dtype][d.dtype](s.data + start * s.item, block, m)
+        C.stream(d.data + start * d.item, block, m * d.item)
+        start += m
+        n -= m
+    C.fence()
 
 
 cdef struct Turn:

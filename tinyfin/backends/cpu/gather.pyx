@@ -7,9 +7,10 @@ order: lines have no destination in common, so they are what is split over threa
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
 
+from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.indexed cimport *
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.lines cimport Axes, bits, copy_view, offsets, push, span
+from tinyfin.backends.cpu.lines cimport Axes, copy_view, offsets, push, span
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *
@@ -19,6 +20,7 @@ cdef enum:
     PUT, ADD, EMBED
     TASK = 1 << 13      # elements of a task
 
+cdef const tf_cast_table *MOVES = <const tf_cast_table *>isa_table(b"cast")
 cdef const tf_reduce_table *CONVERT = <const tf_reduce_table *>isa_table(b"reduce")
 
 
@@ -47,42 +49,20 @@ cdef inline void targets(int64_t *at, const int64_t *index, int64_t base, int64_
 
 # ---- gather
 
-cdef void pick_typed(bits *y, const bits *x, int64_t step, const int64_t *index, int64_t size,
-                     int64_t n) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        y[i] = x[i * step + index[i] * size]
-
-
-cdef void pick_along(char *y, const char *x, int64_t step, const int64_t *index, int64_t size,
-                     int64_t n,
-                     int item) noexcept nogil:
-    """n elements of x, each a step further and moved by its index along the axis."""
-    if item == 4:
-        pick_typed(<uint32_t *>y, <const uint32_t *>x, step, index, size, n)
-    elif item == 8:
-        pick_typed(<uint64_t *>y, <const uint64_t *>x, step, index, size, n)
-    elif item == 2:
-        pick_typed(<uint16_t *>y, <const uint16_t *>x, step, index, size, n)
-    else:
-        pick_typed(<uint8_t *>y, <const uint8_t *>x, step, index, size, n)
-
-
 cdef void gather_task(int64_t t, void *ctx) noexcept nogil:
     """Elements of the result in row-major order, run by run of the last walked axis."""
     cdef const Along *g = <const Along *>ctx
     cdef int64_t at = t * TASK, end = min(g.places, (t + 1) * TASK), n, inner = 1, i0 = 0, i1 = 0
     cdef int64_t buffer[RUN]
     cdef int64_t off[3]
-    cdef int last = g.a.nd - 1
+    cdef int last = g.a.nd - 1, kind = (g.item > 1) + (g.item > 2) + (g.item > 4)
     if last >= 0:
         inner, i0, i1 = g.a.shape[last], g.a.s[0][last], g.a.s[1][last]
     while at < end:
         n = min(min(<int64_t>RUN, end - at), inner - at % inner)
         offsets(&g.a, at, off)
-        pick_along(g.y + at * g.item, g.x + off[1] * g.item, i1,
-                   index_run(g.index, off[0], i0, n, buffer), g.size, n,
-                   g.item)
+        MOVES.pick[kind](g.y + at * g.item, g.x + off[1] * g.item, i1,
+                         index_run(g.index, off[0], i0, n, buffer), g.size, n)
         at += n
 
 

@@ -6,9 +6,10 @@ float32 and rounded once, when the target is closed; integers wrap around, bool 
 """
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
+from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
-    Axes, bits, copy_items, first_outside, gather_run, offset, push)
+    Axes, bits, copy_items, gather_run, offset, push)
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
@@ -16,6 +17,7 @@ from tinyfin.core.abi cimport *
 cdef enum:
     PART = 1 << 15      # indices that one task checks
 
+cdef const tf_cast_table *MOVES = <const tf_cast_table *>isa_table(b"cast")
 cdef const tf_reduce_table *CONVERT = <const tf_reduce_table *>isa_table(b"reduce")
 
 
@@ -55,6 +57,17 @@ cdef int64_t index_at(const Check *c, int64_t place) noexcept nogil:
     return (<const int64_t *>c.index.data)[off]
 
 
+cdef int64_t first_outside(const int64_t *index, int64_t n, int64_t low, int64_t high) noexcept nogil:
+    """Place of the first index that is not in low .. high - 1, or n."""
+    cdef int64_t i
+    for i in range(0, n, 256):
+        if MOVES.outside(index + i, min(256, n - i), low, high):
+            while low <= index[i] < high:
+                i += 1
+            return i
+    return n
+
+
 cdef void check_task(int64_t t, void *ctx) noexcept nogil:
     cdef const Check *c = <const Check *>ctx
     cdef int64_t raw[RUN]
@@ -71,7 +84,7 @@ cdef void check_task(int64_t t, void *ctx) noexcept nogil:
         else:
             gather_run(<char *>raw, c.index.data, &c.a, at, n, tf_itemsize[c.index.dtype])
             p = index_run(&run, 0, 1, n, wide)
-        bad = first_outside(p, 1, n, c.low, c.high)
+        bad = first_outside(p, n, c.low, c.high)
         if bad < n:
             c.wrong[t] = at + bad
             return

@@ -82,5 +82,3 @@ cdef void copy_items(char *y, int64_t ystep, const char *x, int64_t xstep, int64
 cdef void fill_items(char *y, int64_t ystep, const char *value, int64_t n, int item) noexcept nogil
 cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil
 cdef void fill_view(tf_view *y, const char *value) noexcept nogil
-cdef int64_t first_outside(const int64_t *index, int64_t step, int64_t n, int64_t low,
-                           int64_t high) noexcept nogil

@@ -143,31 +143,3 @@ cdef void fill_view(tf_view *y, const char *value) noexcept nogil:
     for k in range(y.ndim):
         v.strides[k] = 0
     copy_view(y, &v)
-
-
-cdef bint outside(const int64_t *index, int64_t step, int64_t n, int64_t low,
-                  int64_t high) noexcept nogil:
-    """Whether one of n indices is out of range; without branches, wrapping around by design."""
-    cdef int64_t j
-    cdef uint64_t bad = 0, lo = <uint64_t>low, hi = <uint64_t>(high - 1), i
-    if step == 1:
-        for j in range(n):
-            i = <uint64_t>index[j]
-            bad |= (i - lo) | (hi - i)
-    else:
-        for j in range(n):
-            i = <uint64_t>index[j * step]
-            bad |= (i - lo) | (hi - i)
-    return bad >> 63 != 0
-
-
-cdef int64_t first_outside(const int64_t *index, int64_t step, int64_t n, int64_t low,
-                           int64_t high) noexcept nogil:
-    """Place of the first index that is not in low .. high - 1, or n."""
-    cdef int64_t i
-    for i in range(0, n, 256):
-        if outside(index + i * step, step, min(256, n - i), low, high):
-            while low <= index[i * step] < high:
-                i += 1
-            return i
-    return n

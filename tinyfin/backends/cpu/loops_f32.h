@@ -81,12 +81,10 @@ FN float tf_round_f32(float x) {
 FN int tf_key_f32(float x) { int i = (int)UB(x); return i ^ ((i >> 31) & 0x7fffffff); }
 FN float tf_max_f32(float a, float b) {
   uint m = tf_key_f32(a) > tf_key_f32(b) ? UB(a) : UB(b);
-  m = TF_isnan_f32(b) ? UB(b) : m;
-  return FB(TF_isnan_f32(a) ? UB(a) : m);
+  return __builtin_isunordered(a, b) ? a + b : FB(m);
 }
 FN float tf_min_f32(float a, float b) {
   uint m = tf_key_f32(a) < tf_key_f32(b) ? UB(a) : UB(b);
-  m = TF_isnan_f32(b) ? UB(b) : m;
-  return FB(TF_isnan_f32(a) ? UB(a) : m);
+  return __builtin_isunordered(a, b) ? a + b : FB(m);
 }
 TF_REMAINDER(float, f32, __builtin_fmodf, tf_floor_f32)

@@ -81,10 +81,10 @@ static inline int64_t tf_key_f64(double x) {
 }
 static inline double tf_max_f64(double a, double b) {
   double m = tf_key_f64(a) > tf_key_f64(b) ? a : b;
-  return TF_isnan_f64(a) ? a : TF_isnan_f64(b) ? b : m;
+  return __builtin_isunordered(a, b) ? a + b : m;
 }
 static inline double tf_min_f64(double a, double b) {
   double m = tf_key_f64(a) < tf_key_f64(b) ? a : b;
-  return TF_isnan_f64(a) ? a : TF_isnan_f64(b) ? b : m;
+  return __builtin_isunordered(a, b) ? a + b : m;
 }
 TF_REMAINDER(double, f64, __builtin_fmod, tf_floor_f64)

@@ -52,3 +52,9 @@ TF_INTEGER(int64_t, uint64_t, i64, 1)
 #define TF_bitnot_i16(x) (~(x))
 #define TF_bitnot_i32(x) (~(x))
 #define TF_bitnot_i64(x) (~(x))
+
+/* halves, whose signs are bits */
+#define TF_neg_f16(x) ((x) ^ 0x8000)
+#define TF_neg_bf16(x) ((x) ^ 0x8000)
+#define TF_abs_f16(x) ((x) & 0x7fff)
+#define TF_abs_bf16(x) ((x) & 0x7fff)
