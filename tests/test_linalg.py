@@ -174,6 +174,14 @@ def test_gradients_of_norms(order):
     np.testing.assert_allclose(x.grad.numpy(), u.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_norms_of_halves(dtype):
+    """Squares that float16 cannot hold."""
+    x = tf.tensor([[300.0, -400.0], [1e-4, 0.0]], dtype=getattr(tf, dtype))
+    assert x.norm().item() == 500 and x.norm().dtype is x.dtype
+    assert x.norm(dim=1).tolist() == [500, x[1, 0].item()]
+
+
 def test_norms_of_large_and_empty_vectors():
     assert tf.zeros(0).norm().item() == 0 and tf.zeros(0, 3).norm(dim=0).tolist() == [0.0] * 3
     assert tf.zeros(0).norm(1).item() == 0 and tf.tensor(-3.0).norm().item() == 3

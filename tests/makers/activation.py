@@ -49,7 +49,13 @@ def gradients(rng, name):
 
 
 @maker(
-    "relu_grad", "sigmoid_grad", "silu_grad", "gelu_erf_grad", "hardtanh_grad", "hardswish_grad"
+    "relu_grad",
+    "sigmoid_grad",
+    "silu_grad",
+    "gelu_erf_grad",
+    "hardtanh_grad",
+    "hardswish_grad",
+    "leaky_relu_grad",
 )
 def kernels(rng, name, row):
     """Gradient rows with a kernel are elementwise rows."""

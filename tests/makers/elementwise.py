@@ -11,6 +11,7 @@ DOMAINS = {
     "bitwise_right_shift": ((-99, 99), (0, 7)),
     "relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "hardtanh_grad": ((-2.0, 2.0), (-2.0, 2.0)),
+    "leaky_relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "hardswish_grad": ((-2.0, 2.0), (-5.0, 5.0)),
 }
 """Range of each argument where the row's `domain` does not say it."""
@@ -19,6 +20,7 @@ NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
 ATTRS = {
     "leaky_relu": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
     "elu": [{"alpha": 0.7}, {"alpha": 1.3, "scale": 1.1, "input_scale": 0.8}],
+    "leaky_relu_grad": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
     "hardtanh_grad": [{"min_val": -0.5, "max_val": 1.5}],
     "smooth_error": [{"beta": 0.5}],
     "huber_error": [{"delta": 0.7}],
@@ -93,6 +95,7 @@ EDGES = {
     "root_or_flat",
     "hardtanh_grad",
     "hardswish_grad",
+    "leaky_relu_grad",
     *NONZERO,
 }
 """Rows whose special values are the business of tests of their own."""
@@ -206,15 +209,3 @@ def pairs(rng):
         yield Sample(np.asarray(x), np.asarray(y))
     yield Sample(np.asarray(rng.uniform(0.4, 3, (2, 3))), 2.5).but(torch=False)
     yield special(2, SPECIAL[~np.isnan(SPECIAL)])
-
-
-@maker("norm2")
-def norm2(rng):
-    """Lengths along axes."""
-    x = rng.standard_normal((3, 4))
-    yield Sample(x)
-    yield Sample(x, 1)
-    yield Sample(x, (0, 1), True)
-    yield Sample(rng.standard_normal((2, 3, 2)), (0, -1))
-    yield Sample(np.asarray(2.5))
-    yield Sample(np.zeros((0, 3)), 0).but(grad=False)

@@ -241,3 +241,18 @@ def searched(rng, name):
         yield Sample(steps, 0.5)
     else:
         yield Sample(np.asarray(0.5), steps)
+
+
+@maker("norm2", "sum_of_squares")
+def norm2(rng):
+    """Lengths along axes, and their squares; results of several tasks, in rows and in columns."""
+    x = rng.standard_normal((3, 4))
+    yield Sample(x)
+    yield Sample(x, 1)
+    yield Sample(x, (0, 1), True)
+    yield Sample(rng.standard_normal((2, 3, 2)), (0, -1))
+    yield Sample(np.asarray(2.5))
+    yield Sample(np.zeros((0, 3)), 0).but(grad=False)
+    yield Sample(rng.standard_normal((2, 70_000)), 1).but(grad=False)
+    yield Sample(rng.standard_normal((3000, 20)), 0).but(grad=False)
+    yield Sample(rng.standard_normal((2, 5, 40)), (0, 2)).but(grad=False)

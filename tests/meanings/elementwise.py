@@ -246,8 +246,3 @@ def digamma(x):
 @meaning("logaddexp", loose=4)
 def logaddexp(a, b):
     return np.logaddexp(np.asarray(a, "float64"), b)
-
-
-@meaning("norm2", loose=4)
-def norm2(x, dim=None, keepdim=False):
-    return np.sqrt((x * x).sum(dim, keepdims=keepdim))

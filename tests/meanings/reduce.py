@@ -224,3 +224,14 @@ def searchsorted(steps, values, right=False):
 @meaning("bucketize")
 def bucketize(values, steps, right=False):
     return searchsorted(steps, values, right)
+
+
+@meaning("norm2", loose=4)
+def norm2(x, dim=None, keepdim=False):
+    return np.sqrt(sum_of_squares(x, dim, keepdim))
+
+
+@meaning("sum_of_squares", loose=4)
+def sum_of_squares(x, dim=None, keepdim=False):
+    wide = np.asarray(x, "longdouble")  # NumPy adds rows one after the other
+    return np.asarray((wide * wide).sum(dim, keepdims=keepdim), "float64")

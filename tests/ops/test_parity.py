@@ -232,8 +232,10 @@ def test_promotion(name):
     assert not wrong, f"{len(wrong)} of {len(sides) * (len(sides) + 3)}:\n" + "\n".join(wrong[:15])
 
 
-WITHOUT = {("square", "bool"), ("pow", "bool")}
-"""Results that PyTorch has and we refuse: squares and powers of truth values."""
+WITHOUT = {("square", "bool"), ("pow", "bool")} | {
+    ("hardtanh", f"int{bits}") for bits in (8, 16, 32, 64)
+}
+"""Results that PyTorch has and we refuse: squares and powers of truth values, activations of integers."""
 OPERATORS = [
     "add",
     "sub",

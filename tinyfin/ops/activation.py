@@ -76,9 +76,21 @@ unary(
     method=False,
     attrs=(slope("negative_slope", 0.01),),
     d=None,
-    vjp=lambda g, x, negative_slope: F.where(x > 0, g, g * negative_slope),
-    jvp=lambda x, x_t, negative_slope: F.where(x > 0, x_t, x_t * negative_slope),
+    vjp=lambda g, x, negative_slope: F.leaky_relu_grad(g, x, negative_slope),
+    jvp=lambda x, x_t, negative_slope: F.leaky_relu_grad(x_t, x, negative_slope),
     doc="x where positive, else x times a small slope.",
+)
+binary(
+    "leaky_relu_grad",
+    "select(b > T(0), a, a * negative_slope)",
+    attrs=(slope("negative_slope", 0.01),),
+    d=None,
+    **INNER,
+    vjp=(lambda g, b, negative_slope: F.leaky_relu_grad(g, b, negative_slope), None),
+    jvp=lambda b, a_t, negative_slope: (
+        None if a_t is None else F.leaky_relu_grad(a_t, b, negative_slope)
+    ),
+    doc="a where b is positive, else a times a small slope.",
 )
 unary(
     "elu",

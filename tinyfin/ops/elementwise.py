@@ -3,7 +3,7 @@
 `d` gives partial derivatives; the engine multiplies by the cotangent and undoes broadcasting.
 """
 
-from tinyfin.ops.row import DIMS, KEEPDIM, F, binary, composite, row, unary
+from tinyfin.ops.row import F, binary, composite, row, unary
 
 TWO_OVER_SQRT_PI = 1.1283791670955126
 LN2 = 0.6931471805599453
@@ -481,16 +481,6 @@ unary(
     function=False,
     method=False,
     doc="Square root whose gradient at 0 is taken as 0: norms have a subgradient there.",
-)
-composite(
-    "norm2",
-    "x",
-    lambda x, dim, keepdim: F.root_or_flat(F.sum(F.square(x), dim, keepdim)),
-    attrs=(DIMS, KEEPDIM),
-    function=False,
-    method=False,
-    dtypes="fh",
-    doc="Euclidean length along axes.",
 )
 unary(
     "rsqrt",

@@ -89,6 +89,19 @@ def logsumexp_formula(x, dim, keepdim):
     return y.to(x.dtype) if half else y
 
 
+def sum_of_squares_formula(x, dim, keepdim, dtype):
+    """Halves are squared and summed in float32."""
+    wide = x.float() if x.dtype.itemsize < 4 else x
+    return F.sum(F.square(wide), dim, keepdim).to(dtype or x.dtype)
+
+
+def norm2_formula(x, dim, keepdim):
+    """The squares of halves would overflow soon: their root is rounded once."""
+    if x.dtype.itemsize >= 4:
+        return F.root_or_flat(F.sum_of_squares(x, dim, keepdim))
+    return F.root_or_flat(F.sum_of_squares(x, dim, keepdim, F.float32)).to(x.dtype)
+
+
 # ---- sums and products
 
 reduce(
@@ -100,6 +113,30 @@ reduce(
     init="T(0)",
     jvp="linear",
     vjp=lambda g, x_shape, dim, keepdim: spread(g, x_shape, dim, keepdim),
+)
+composite(
+    "sum_of_squares",
+    "x",
+    sum_of_squares_formula,
+    attrs=(DIMS, KEEPDIM, DTYPE),
+    infer="reduce_sum",
+    family="reduce_sum_of_squares",
+    vjp=lambda g, x, dim, keepdim: (spread(g, x.shape, dim, keepdim) * (x * 2.0)).to(x.dtype),
+    jvp=lambda y, x, x_t, dim, keepdim: F.sum(x * x_t * 2.0, dim, keepdim).to(y.dtype),
+    function=False,
+    method=False,
+    dtypes="fh",
+    doc="Sum of the squares over axes; of halves in float32.",
+)
+composite(
+    "norm2",
+    "x",
+    norm2_formula,
+    attrs=(DIMS, KEEPDIM),
+    function=False,
+    method=False,
+    dtypes="fh",
+    doc="Euclidean length along axes.",
 )
 reduce(
     "mean",

@@ -101,6 +101,13 @@ enum { TILE = 32, FEW = 8, LINE = 64, AHEAD = 512 };
 #define PAST(p, v) (*(__typeof__(v) *)(p) = (v))
 #define FENCE() ((void)0)
 #endif
+#if defined(__SSE2__) /* vectors of halves have 16 bytes everywhere */
+#define PAST_uint16_t(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#else
+#define PAST_uint16_t PAST
+#endif
+#define PAST_uint32_t PAST
+#define PAST_uint64_t PAST
 
 #define FEW_CASE(T, m)                                                                         \
   case m:                                                                                      \
@@ -147,7 +154,7 @@ enum { TILE = 32, FEW = 8, LINE = 64, AHEAD = 512 };
       LANES(W / L) tf_transpose_##T(r + k * L);                                                \
       LANES(L) _Pragma("GCC unroll 4") for (int h = 0; h < W / L; h++) {                       \
         T *at = (T *)(t + k * d0) + h * L;                                                     \
-        if (around) PAST(at, r[h * L + k]);                                                    \
+        if (around) PAST_##T(at, r[h * L + k]);                                                \
         else tf_store_##T(at, r[h * L + k]);                                                   \
       }                                                                                        \
     } else {                                                                                   \
@@ -192,7 +199,7 @@ MOVE(uint16_t)
 MOVE(uint32_t)
 MOVE(uint64_t)
 TILES(uint8_t, 16, ONES)
-TILES(uint16_t, 16, ONES)
+TILES(uint16_t, 8, TURNED)
 TILES(uint32_t, TF_LANES(uint32_t), TURNED)
 TILES(uint64_t, TF_LANES(uint64_t), TURNED)
 

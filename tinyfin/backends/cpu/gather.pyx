@@ -98,11 +98,16 @@ cdef void write_run(const Along *s, int64_t ioff, int64_t istep, int64_t yoff, i
     cdef int64_t wide[RUN]
     cdef int64_t to[RUN]
     cdef const char *v = s.v + voff * tf_itemsize[s.vdtype]
-    targets(to, index_run(s.index, ioff, istep, n, buffer), yoff, ystep, s.size, n)
+    cdef const int64_t *at = index_run(s.index, ioff, istep, n, buffer)
+    cdef Target line = s.target
+    if ystep != 0 or s.size != 1:       # else indices are offsets in the line
+        targets(to, at, yoff, ystep, s.size, n)
+        at, yoff = to, 0
     if s.what == PUT:
-        place_at(s.y, to, v, vstep, n, s.item)
+        place_at(s.y + yoff * s.item, at, v, vstep, n, s.item)
     else:
-        add_at(&s.target, to, addends(&s.target, v, vstep, s.vdtype, 1.0, n, raw, wide), n)
+        line.y += yoff * tf_itemsize[line.dtype]
+        add_at(&line, at, addends(&line, v, vstep, s.vdtype, 1.0, n, raw, wide), n)
 
 
 cdef void scatter_task(int64_t t, void *ctx) noexcept nogil:

@@ -8,7 +8,7 @@ int64.
 """
 from libc.math cimport NAN, sqrt, sqrtf
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset
@@ -18,7 +18,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
-    SUM, PROD, MEAN, VAR, STD, COUNT       # what a row asks of this family
+    SUM, PROD, MEAN, VAR, STD, COUNT, SQUARES   # what a row asks of this family
     SHORT = 32                             # blocks of a row that one task sums alone
     TASK = 1 << 15                         # elements of a task of many small results
     WHOLE_BYTES = 1 << 14                  # columns of a task where rows follow one another
@@ -160,7 +160,7 @@ cdef void rows_in_place(const Lanes *s, int64_t o, int64_t end) noexcept nogil:
 cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
     cdef const Lanes *s = <const Lanes *>ctx
     cdef int64_t o, base, end = min(s.r.outs, (t + 1) * s.group)
-    cdef double value, mean
+    cdef double value, mean, zero = 0
     if (s.native and s.blocks == 1 and s.r.gone.nd == 1 and s.r.gone.s[0][0] == 1
         and s.r.kept.nd and
             s.what <= MEAN):
@@ -168,7 +168,7 @@ cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
         return
     for o in range(t * s.group, end):
         base = offset(&s.r.kept, 0, o)
-        row_value(s, base, NULL, <char *>&value)
+        row_value(s, base, <const char *>&zero if s.what == SQUARES else NULL, <char *>&value)
         if s.what == VAR or s.what == STD:
             mean = value
             divide(s, <char *>&mean, 1, <double>s.r.n)
@@ -330,7 +330,7 @@ cdef void fill_empty(Lanes *s) noexcept nogil:
     """Results of no elements: 0, 1 or NaN."""
     cdef char value[8]
     cdef char one[8]
-    cdef double v = 0.0 if s.what == SUM or s.what == COUNT else (1.0 if s.what == PROD else NAN)
+    cdef double v = 0.0 if s.what == SUM or s.what == COUNT or s.what == SQUARES else (1.0 if s.what == PROD else NAN)
     LOOPS.load[s.acc][TF_F64](value, &v, 1)
     LOOPS.store[s.yd](one, value, 1)
     fill_items(s.y, 1, one, s.r.outs, tf_itemsize[s.yd])
@@ -351,14 +351,16 @@ cdef int run_passes(Lanes *s, tf_call *call) noexcept nogil:
     cdef int64_t means
     cdef char *scratch = NULL
     two = (s.what == VAR or s.what == STD) and (beside or s.blocks > SHORT)
-    means = s.r.outs * s.size if two else 0
+    means = s.r.outs * s.size if two or s.what == SQUARES and (beside or s.blocks > SHORT) else 0
     if partial + means:
         scratch = <char *>scratch_push(partial + means)
         if scratch == NULL:
             call.detail[0] = partial + means
             return TF_ENOMEM
         s.partial = scratch
-        s.means = scratch + partial if two else NULL
+        s.means = scratch + partial if means else NULL
+        if s.what == SQUARES:
+            memset(scratch + partial, 0, means)     # squared distances from zero
     if two:
         s.first_pass = True
         one_pass(s, beside)
@@ -411,4 +413,5 @@ KERNELS = {
     "reduce_var": (kernel_capsule(reduce_lanes), VAR),
     "reduce_std": (kernel_capsule(reduce_lanes), STD),
     "reduce_count_nonzero": (kernel_capsule(reduce_lanes), COUNT),
+    "reduce_sum_of_squares": (kernel_capsule(reduce_lanes), SQUARES),
 }

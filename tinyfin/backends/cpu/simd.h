@@ -160,6 +160,20 @@ TF_INLINE void tf_transpose_double(tf_v_double *r) {
 #endif
 /* integers move as floats of their size: shuffles look at no value */
 TF_INLINE void tf_transpose_uint32_t(tf_v_uint32_t *r) { tf_transpose_float((tf_v_float *)r); }
+/* eight lanes of 16 bits on every instruction set */
+typedef uint16_t tf_v_uint16_t __attribute__((vector_size(16)));
+typedef uint16_t tf_vu_uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
+TF_MOVE(uint16_t)
+#define TF_TURNS(a, b, low)                                                                        \
+  (low ? __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)                                   \
+       : __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15))
+TF_INLINE void tf_transpose_uint16_t(tf_v_uint16_t *r) { /* rows i and i + 4 lane by lane, three times */
+  tf_v_uint16_t s[8];
+  for (int pass = 0; pass < 3; pass++) {
+    TF_EACH(i, 4) s[2 * i] = TF_TURNS(r[i], r[i + 4], 1), s[2 * i + 1] = TF_TURNS(r[i], r[i + 4], 0);
+    TF_EACH(i, 8) r[i] = s[i];
+  }
+}
 TF_INLINE void tf_transpose_uint64_t(tf_v_uint64_t *r) { tf_transpose_double((tf_v_double *)r); }
 
 /* ---- a * b + c with one rounding, where the processor has no instruction for it */
