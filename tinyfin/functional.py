@@ -116,13 +116,6 @@ def rsub(input: Tensor, other: Tensor | float) -> Tensor:
     return other - input
 
 
-def softplus_formula(x, beta, threshold):
-    """log(1 + exp(beta x)) / beta, x itself above the threshold."""
-    scaled = x if beta == 1 else x * beta
-    soft = F.softplus_one(scaled)
-    return F.where(scaled > threshold, x, soft if beta == 1 else soft / beta)
-
-
 def where(self: Tensor, condition: Tensor, other: Tensor | SupportsFloat) -> Tensor:
     """Elements of this tensor where the condition holds, of `other` elsewhere."""
     return F.where(condition, self, other)
@@ -480,7 +473,6 @@ RULE_HELPERS = (
     div_rounded,
     add_tangents,
     logaddexp_formula,
-    softplus_formula,
     silu_slope,
     silu_bend,
 )

@@ -56,6 +56,7 @@ def gradients(rng, name):
     "hardtanh_grad",
     "hardswish_grad",
     "leaky_relu_grad",
+    "softplus_grad",
 )
 def kernels(rng, name, row):
     """Gradient rows with a kernel are elementwise rows."""

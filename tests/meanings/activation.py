@@ -88,6 +88,11 @@ def softplus(x, beta=1.0, threshold=20.0):
     return np.where(x * beta > threshold, x, np.logaddexp(x * beta, 0) / beta)
 
 
+@meaning("softplus_grad", loose=4)
+def softplus_grad(a, b, beta=1.0, threshold=20.0):
+    return np.where(b * beta > threshold, a, a / (1 + np.exp(-b * beta)))
+
+
 @meaning("hardtanh", ulps=0.5)
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     return np.clip(x, min_val, max_val)

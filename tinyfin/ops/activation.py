@@ -203,14 +203,30 @@ binary(
     d=(lambda b: F.silu_slope(b), lambda a, b: a * F.silu_bend(b)),
     doc="Derivative of silu at b, times a.",
 )
-composite(
+unary(
     "softplus",
-    "x",
-    lambda x, beta, threshold: F.softplus_formula(x, beta, threshold),
+    "select(x * beta > threshold, x, softplus(x * beta) / beta)",
+    result="same",
     attrs=(slope("beta", 1.0), slope("threshold", 20.0)),
     method=False,
     dtypes="fh",
+    d=None,
+    vjp=lambda g, x, beta, threshold: F.softplus_grad(g, x, beta, threshold),
+    jvp=lambda x, x_t, beta, threshold: F.softplus_grad(x_t, x, beta, threshold),
     doc="log(1 + exp(beta x)) / beta; x itself where beta x exceeds the threshold.",
+)
+binary(
+    "softplus_grad",
+    "select(b * beta > threshold, a, a * sigmoid(b * beta))",
+    attrs=(slope("beta", 1.0), slope("threshold", 20.0)),
+    **INNER,
+    d=(
+        lambda b, beta, threshold: F.softplus_grad(F.full_of((), 1.0, b), b, beta, threshold),
+        lambda a, b, beta, threshold: F.where(
+            b * beta > threshold, 0.0, F.sigmoid_grad(a * beta, F.sigmoid(b * beta))
+        ),
+    ),
+    doc="Derivative of softplus at b, times a.",
 )
 unary(
     "softplus_one",
@@ -286,12 +302,13 @@ binary(
     ),
     doc="Derivative of hardswish at b, times a.",
 )
-composite(
+unary(
     "logsigmoid",
-    "x",
-    lambda x: -F.softplus_one(-x),
+    "neg(softplus(neg(x)))",
+    result="same",
     method=False,
     dtypes="fh",
+    d=lambda x: F.sigmoid(-x),
     doc="log(sigmoid(x)), without overflow.",
 )
 composite(
