@@ -1,6 +1,6 @@
 """tinyfin beside PyTorch on the CPU, case by case:
 
-    python tools/bench/cpu.py [--threads 1,2] [--only matmul,train] [--rounds 5] [--json FILE] [--peer-python PATH]
+    python tools/bench/cpu.py [--threads 1,2] [--only matmul,train] [--rounds 5] [--json FILE] [--peer-python PATH] [--breadth]
 
 Each library lives in a process of its own and they take turns, so that neither's threads are in the other's way. A case runs once
 in both before it is timed: results that differ, and cases that fail, count as 0.1. The ratio is PyTorch's time over ours, round by
@@ -24,7 +24,7 @@ import numpy as np
 from timing import seconds
 
 FAILED = 0.1
-TOLERANCE = 2e-3
+TOLERANCE, OF_HALVES = 2e-3, 4e-2
 SAMPLED = 4000
 """Values of a result that are compared, evenly spread."""
 
@@ -42,24 +42,30 @@ def sample(result):
     """Shape and some values of each tensor of a result."""
     found = []
     for t in result if isinstance(result, (list, tuple)) else [result]:
-        a = np.asarray(t.detach().numpy(), np.float64).ravel()
-        found.append({"shape": list(t.shape), "values": a[:: -(-a.size // SAMPLED)].tolist()})
+        a = np.asarray(t.detach().double().numpy()).ravel()
+        values = a[:: max(1, -(-a.size // SAMPLED))].tolist()
+        found.append({"shape": list(t.shape), "values": values, "half": t.dtype.itemsize == 2})
     return found
+
+
+def tables(breadth):
+    """The cases and the goals of their groups."""
+    module = importlib.import_module("breadth" if breadth else "cases")
+    return module.CASES, module.GOALS
 
 
 def answer(lib, request, state):
     """What one request asks for: {'prepare': case}, {'time': seconds} or {'grow': case}."""
-    from cases import CASES
-
+    cases, _ = tables(request["breadth"])
     if "prepare" in request:
-        group, build = CASES[request["prepare"]]
+        group, build = cases[request["prepare"]]
         state.clear()  # the case before gives its memory back
         state["run"] = build(lib)
         return [sample(state["run"]()) for _ in range(3 if group == "train" else 1)]
     if "time" in request:
         return seconds(state["run"], lambda: None, request["time"])
     before = peak()
-    run = CASES[request["grow"]][1](lib)
+    run = cases[request["grow"]][1](lib)
     for _ in range(3):
         run()
     return {"growth": peak() - before, "whole": peak()}
@@ -89,8 +95,9 @@ class Failure(Exception):
 class Peer:
     """One library in a process of its own."""
 
-    def __init__(self, python, name, threads):
+    def __init__(self, python, name, threads, breadth=False):
         self.python, self.name, self.threads, self.process = python, name, threads, None
+        self.breadth = breadth
 
     def start(self):
         """Starts the process where none runs."""
@@ -106,7 +113,11 @@ class Peer:
         """The reply to a request."""
         self.start()
         try:
-            print(json.dumps(request), file=self.process.stdin, flush=True)
+            print(
+                json.dumps({**request, "breadth": self.breadth}),
+                file=self.process.stdin,
+                flush=True,
+            )
             reply = json.loads(self.process.stdout.readline())
         except (OSError, ValueError):
             code = self.process.wait()
@@ -130,7 +141,7 @@ def difference(ours, theirs):
             return f"shape {a['shape']}, PyTorch's is {b['shape']}"
         x, y = np.array(a["values"]), np.array(b["values"])
         far = np.abs(x - y).max(initial=0) / max(np.abs(y).max(initial=0), 1e-30)
-        if not far <= TOLERANCE:
+        if not far <= (OF_HALVES if a["half"] else TOLERANCE):
             return f"results differ by {far:.1e} of the largest"
     return None
 
@@ -177,15 +188,14 @@ def geometric_mean(values):
 
 def table(peers, names, options):
     """Times all cases with one number of threads; prints the rows and gives the figures."""
-    from cases import CASES, GOALS
-
+    cases, goals = tables(options.breadth)
     head = ["tinyfin us"] + (["PyTorch us", "ratio", "of all rounds"] if len(peers) > 1 else [])
     print(
         f"\n{peers[0].threads} threads\n\n| case | {' | '.join(head)} |\n|---|{'---|' * len(head)}"
     )
     found = {}
     for name in names:
-        group = CASES[name][0]
+        group = cases[name][0]
         try:
             times, ratios = compared(peers, name, options.rounds, options.budget)
         except Failure as why:
@@ -201,7 +211,7 @@ def table(peers, names, options):
         print(
             "\n| group | geometric mean | goal | worst | goal | cases |\n|---|---|---|---|---|---|"
         )
-        for group, (mean, worst) in GOALS.items():
+        for group, (mean, worst) in goals.items():
             ratios = [f["ratio"] for f in found.values() if f["group"] == group]
             if ratios:
                 figures = f"{geometric_mean(ratios):.2f} | {mean} | {min(ratios):.2f} | {worst}"
@@ -226,8 +236,6 @@ def memory(peers, names):
 
 def main():
     """Runs the cases, then memory and imports, and prints the tables."""
-    from cases import CASES
-
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--threads", default="1,2", help="numbers of threads, with commas")
     parser.add_argument("--only", default="", help="texts in group or name, with commas")
@@ -235,25 +243,29 @@ def main():
     parser.add_argument("--budget", type=float, default=0.15, help="seconds of a round")
     parser.add_argument("--json", help="file for the figures")
     parser.add_argument("--peer-python", default=sys.executable, help="the Python with PyTorch")
+    parser.add_argument(
+        "--breadth", action="store_true", help="many operations, dtypes and sizes instead"
+    )
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         return serve(options.serve, int(options.threads))
     wanted = options.only.split(",")
-    names = [n for n, (group, _) in CASES.items() if any(w in group or w in n for w in wanted)]
+    cases, _ = tables(options.breadth)
+    names = [n for n, (group, _) in cases.items() if any(w in group or w in n for w in wanted)]
     there = subprocess.run([options.peer_python, "-c", "import torch"], capture_output=True)
     libraries = [(sys.executable, "tinyfin"), (options.peer_python, "torch")]
     libraries = libraries[: 1 if there.returncode else 2]
     found = {"threads": {}}
     for threads in map(int, options.threads.split(",")):
-        peers = [Peer(python, name, threads) for python, name in libraries]
+        peers = [Peer(python, name, threads, options.breadth) for python, name in libraries]
         found["threads"][threads] = table(peers, names, options)
         for peer in peers:
             peer.stop()
-    steps = [n for n in names if CASES[n][0] == "train"]
+    steps = [n for n in names if cases[n][0] == "train"]
     if steps:
         found["memory"] = memory(peers, steps)
-    if "" in wanted or "import" in wanted:
+    if ("" in wanted and not options.breadth) or "import" in wanted:
         found["import"] = {n: import_seconds(p, n, options.rounds) for p, n in libraries}
         print("\nimport: " + ", ".join(f"{n} {s:.3f} s" for n, s in found["import"].items()))
     if options.json:

@@ -4,7 +4,7 @@ The index has the shape of the work; the axis is walked by index values, other a
 must lie in 0 .. size - 1 and are all checked first. Writes go line by line of the axis, in rising
 order: lines have no destination in common, so they are what is split over threads.
 """
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
