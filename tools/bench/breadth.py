@@ -58,16 +58,8 @@ def both(group, name, call, *inputs):
 
 
 def named(name):
-    """lib.name or lib.nn.functional.name, with what else it takes."""
-
-    def call(lib, *args, **named):
-        return (
-            getattr(lib, name, None)(*args, **named)
-            if hasattr(lib, name)
-            else layer(name)(lib, *args, **named)
-        )
-
-    return call
+    """A function of the library's own."""
+    return lambda lib, *args: getattr(lib, name)(*args)
 
 
 def layer(name, *more, **how):
