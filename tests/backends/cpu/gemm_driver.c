@@ -32,9 +32,9 @@ static void take(const void *p, size_t n) {
     if (it % 4 == 2) p.br = 1, p.bc = k;                                                           \
     g->product(&p), take(c, m * n * sizeof(T));                                                    \
     p.br = n, p.bc = 1;                                                                            \
-    g->rows_n(&p), take(c, m * n * sizeof(T));                                                     \
+    tf_gemm_probe.thin[ACC].rows_n(&p), take(c, m * n * sizeof(T));                                                     \
     p.m = 1, p.ar = k, p.ac = 1, p.br = 1, p.bc = k;                                               \
-    g->row_t(&p), take(c, m * n * sizeof(T));                                                      \
+    tf_gemm_probe.thin[ACC].rows_t(&p), take(c, m * n * sizeof(T));                                                      \
     for (int i = 0; i < m; i += g->mr)                                                             \
       for (int j = 0; j < n; j += g->nr) {                                                         \
         const int rows = m - i < g->mr ? m - i : g->mr, cols = n - j < g->nr ? n - j : g->nr;       \

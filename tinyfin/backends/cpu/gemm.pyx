@@ -51,6 +51,21 @@ cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
 
 
+cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil:
+    """Products of few rows, which read elements of a dtype; NULL for small integers."""
+    if dtype == TF_F16:
+        return &TABLE.thin[TF_THIN_F16]
+    if dtype == TF_BF16:
+        return &TABLE.thin[TF_THIN_BF16]
+    if dtype == TF_F32:
+        return &TABLE.thin[TF_THIN_F32]
+    if dtype == TF_F64:
+        return &TABLE.thin[TF_THIN_F64]
+    if dtype == TF_I32:
+        return &TABLE.thin[TF_THIN_I32]
+    return &TABLE.thin[TF_THIN_I64] if dtype == TF_I64 else NULL
+
+
 cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
     """Tiles for 8-bit integers into int32."""
     return &TABLE.kind[TF_ACC_PAIRS]

@@ -51,9 +51,6 @@ typedef struct {
                       int rows, int cols, int load);
   /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
-  /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */
-  void (*rows_n)(const tf_product *p);
-  void (*row_t)(const tf_product *p);
   /* panels[][k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B;
      count rows of A or columns of B fill as many panels as they need */
   void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k,
@@ -104,8 +101,18 @@ typedef struct {
                    int64_t n, void *acc);
 } tf_gemm_kind;
 
+/* Products of few rows by dtype of B, and of A in dots; of float16 and bfloat16, a and c are float all the same. */
+enum { TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN };
+typedef struct {
+  void (*rows_n)(const tf_product *p); /* for bc == 1 */
+  void (*rows_t)(const tf_product *p); /* for br == 1 and ac == 1 */
+  /* c[i] = a[i][0:k] . b[i][0:k] in each lane of a vector of accumulators */
+  void (*dots)(const void *const *a, const void *const *b, int64_t k, void *c);
+} tf_gemm_thin;
+
 typedef struct {
   tf_gemm_kind kind[TF_NACC];
+  tf_gemm_thin thin[TF_NTHIN];
 } tf_gemm_table;
 
 #endif
