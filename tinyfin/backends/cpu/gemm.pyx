@@ -24,6 +24,7 @@ cdef enum:
     WAYS = 8
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
+cdef bint DUOS = TABLE.duos_work != NULL and TABLE.duos_work()
 
 
 cdef struct Area:
@@ -69,6 +70,20 @@ cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil:
 cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
     """Tiles for 8-bit integers into int32."""
     return &TABLE.kind[TF_ACC_PAIRS]
+
+
+cdef const tf_gemm_kind *duos_kind() noexcept nogil:
+    """Tiles for bfloat16 by the processor's own instruction; NULL: it has none."""
+    return &TABLE.kind[TF_ACC_DUOS] if DUOS else NULL
+
+
+cdef void pack_duos(const char *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,
+                    tf_reach *reach) noexcept nogil:
+    TABLE.pack_duos(src, row, col, count, k, dst, side, reach)
+
+
+cdef bint duos_fit(const tf_reach *a, const tf_reach *b) noexcept nogil:
+    return TABLE.duos_fit(a, b)
 
 
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
@@ -222,7 +237,7 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef char *room
     s.p, s.failed = p, 0
     cut(&s, m, n)
-    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind()):
+    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind() or kind == duos_kind()):
         alone = alone or p.m * p.n * p.k < PACKED
     a_bytes = 0 if s.direct else m * depth * item
     b_bytes = 0 if s.own or s.bare else n * depth * item

@@ -182,6 +182,12 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #undef MR
 
 #include "gemm_pairs.h"
+#if TF_VBYTES == 64 && defined(__x86_64__)
+#include "gemm_bf16.h"
+#define DUOS(kc, mc, nc, ns)                                                                      \
+  {MR_REAL, NV *TF_LANES(duo), kc, mc *MR_REAL, nc *NV *TF_LANES(duo), TF_LANES(duo), sizeof(duo), ns, \
+   .tile = tile_packed_duo, .widen = widen_float, .narrow = narrow_float, .add = add_float}
+#endif
 
 #define AT(x, T) TF_JOIN(x, T)
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
@@ -203,6 +209,9 @@ const tf_gemm_table TF_NAME(tf_gemm) = {{
     REAL(float, 512, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
     INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
     PAIRS(512, 9, 4, 0.02),
+#ifdef DUOS
+    DUOS(512, 9, 4, 0.02),
+#endif
 #elif TF_VBYTES == 32
     REAL(float, 384, 20, 8, 0.018), REAL(double, 256, 20, 8, 0.036),
     INT(uint32_t, 384, 20, 8, 0.02), INT(uint64_t, 256, 20, 8, 0.2),
@@ -212,4 +221,8 @@ const tf_gemm_table TF_NAME(tf_gemm) = {{
     INT(uint32_t, 256, 16, 8, 0.15), INT(uint64_t, 128, 16, 8, 0.3),
     PAIRS(256, 16, 8, 0.05),
 #endif
-}, {THIN(float), THIN(double), THIN(uint32_t), THIN(uint64_t), THIN(f16), THIN(bf16)}};
+}, {THIN(float), THIN(double), THIN(uint32_t), THIN(uint64_t), THIN(f16), THIN(bf16)},
+#ifdef DUOS
+  duos_work, pack_duos, duos_fit
+#endif
+};

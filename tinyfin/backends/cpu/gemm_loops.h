@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32. TF_ACC_PAIRS: 8-bit integers into int32;
-   its panels hold pairs of k, which their k counts, but for pack, which counts elements */
-enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_NACC };
+   its panels hold pairs of k, which their k counts, but for pack, which counts elements. TF_ACC_DUOS: bf16 into float32,
+   the same way, where the processor can */
+enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC };
 
 /* C = A B, or C += A B with `load`; strides in elements. c has unit stride along its rows.
    panel: room for k * nr elements where b has no unit stride along its rows (bc != 1). */
@@ -110,9 +111,19 @@ typedef struct {
   void (*dots)(const void *const *a, const void *const *b, int64_t k, void *c);
 } tf_gemm_thin;
 
+/* Magnitudes of bf16 elements as integers: the least but zero, less one (0xffff: none), and the greatest. */
+typedef struct {
+  int32_t least, most;
+} tf_reach;
+
 typedef struct {
   tf_gemm_kind kind[TF_NACC];
   tf_gemm_thin thin[TF_NTHIN];
+  /* of TF_ACC_DUOS; NULL: none. Whether the processor has what they need; panels as pack makes them, whose elements
+     widen the reach of their operand; whether the result of operands of such reach stands */
+  int (*duos_work)(void);
+  void (*pack_duos)(const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side, tf_reach *reach);
+  int (*duos_fit)(const tf_reach *a, const tf_reach *b);
 } tf_gemm_table;
 
 #endif

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
-        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_NACC
+        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC
         TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN
 
     ctypedef struct tf_product:
@@ -73,6 +73,13 @@ cdef extern from "gemm_loops.h" nogil:
         void (*rows_t)(const tf_product *p) noexcept nogil
         void (*dots)(const void *const *a, const void *const *b, int64_t k, void *c) noexcept nogil
 
+    ctypedef struct tf_reach:
+        int32_t least, most
+
     ctypedef struct tf_gemm_table:
         tf_gemm_kind kind[TF_NACC]
         tf_gemm_thin thin[TF_NTHIN]
+        int (*duos_work)() noexcept nogil
+        void (*pack_duos)(const void *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,
+                          tf_reach *reach) noexcept nogil
+        int (*duos_fit)(const tf_reach *a, const tf_reach *b) noexcept nogil

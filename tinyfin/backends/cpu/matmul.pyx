@@ -156,11 +156,42 @@ cdef int multiply_pairs(const One *one, bint alone, int64_t *detail) noexcept no
     return gemm_run(&p, alone, detail)
 
 
-cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
+cdef void duos_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    pack_duos(one.a + 2 * (first * one.q.ar + 2 * k0 * one.q.ac), one.q.ar, one.q.ac, count,
+              min(2 * k, one.q.k - 2 * k0), dst, 0, one.reach)
+
+
+cdef void duos_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    pack_duos(one.b + 2 * (first * one.q.bc + 2 * k0 * one.q.br), one.q.bc, one.q.br, count,
+              min(2 * k, one.q.k - 2 * k0), dst, 1, one.reach + 1)
+
+
+cdef int multiply_duos(One *one, bint alone, bint *stands, int64_t *detail) noexcept nogil:
+    """One matrix of bfloat16 by the processor's instruction for it; the loops count pairs of k."""
+    cdef const Matmul *q = one.q
+    cdef tf_reach reach[2]
+    cdef gemm p
+    cdef int rc
+    one.reach = reach
+    reach[0].least = reach[1].least = 0xffff
+    reach[0].most = reach[1].most = 0
+    p.kind, p.m, p.n, p.k = duos_kind(), q.m, q.n, up(q.k, 2)
+    p.pack_a, p.pack_b, p.owner, p.dtype = duos_a, duos_b, one, q.dtype
+    p.c, p.ldc, p.resume, p.finish = NULL, q.n, False, finish
+    rc = gemm_run(&p, alone, detail)
+    stands[0] = duos_fit(reach, reach + 1)
+    return rc
+
+
+cdef int multiply(One *one, bint alone, int64_t *detail) noexcept nogil:
     """One matrix, by the road that its shape and strides ask for."""
     cdef const Matmul *q = one.q
     cdef gemm p
     cdef int64_t work = q.m * q.n * q.k
+    cdef bint stands
+    cdef int rc
     if q.paired:
         return multiply_pairs(one, alone, detail)
     if q.own:
@@ -169,6 +200,10 @@ cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
             return TF_OK
     if is_thin(q):
         return thin(one, alone, detail)
+    if q.dtype == TF_BF16 and duos_kind() != NULL:
+        rc = multiply_duos(one, alone, &stands, detail)
+        if rc != TF_OK or stands:
+            return rc
     p.kind, p.m, p.n, p.k = q.kind, q.m, q.n, q.k
     p.pack_a, p.pack_b, p.owner = strided_a, strided_b, one
     p.a, p.b, p.ar, p.ac, p.br, p.bc, p.dtype = one.a, one.b, q.ar, q.ac, q.br, q.bc, q.dtype

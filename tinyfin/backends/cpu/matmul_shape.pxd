@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from tinyfin.backends.cpu.gemm cimport accumulates, gemm_kind, gemm_thin, pairs_kind
-from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind, tf_gemm_thin
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind, tf_gemm_thin, tf_reach
 from tinyfin.core.abi cimport *
 
 
@@ -35,6 +35,7 @@ cdef struct One:
     const char *a
     const char *b
     char *c
+    tf_reach *reach           # of a and b, while their panels say what it is
 
 
 cdef inline void place(const Matmul *q, int64_t at, One *one) noexcept nogil:
