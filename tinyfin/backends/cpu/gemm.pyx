@@ -210,7 +210,7 @@ cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
     s.direct = p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and spread(p.ar * kind.itemsize, kind.mr)
     s.bare = s.direct and p.pack_b == strided_b and p.bc == 1 and p.br * kind.itemsize <= NARROW
     s.by_rows = m > 2 * n
-    s.direct &= s.by_rows or m * p.k * kind.itemsize <= NEAR
+    s.direct &= s.by_rows or p.n <= kind.nr or m * p.k * kind.itemsize <= NEAR
     s.bare &= s.direct
     if s.direct and not s.by_rows:
         tiles = 1

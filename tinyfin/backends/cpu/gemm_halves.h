@@ -28,3 +28,18 @@ TF_INLINE tf_v_uint32_t half_pairs(const uint16_t *p) { return *(const half_pair
 #define SECOND_F16(w) wide_of_f16(__builtin_convertvector((w) >> 16, half_lanes))
 #define FIRST_BF16(w) ((tf_v_float)((w) << 16))
 #define SECOND_BF16(w) ((tf_v_float)((w) & 0xffff0000u))
+
+/* n accumulators to bfloat16, as vm_f2b rounds */
+TF_INLINE half_lanes bf16_of(tf_v_float x) {
+  const tf_v_uint32_t u = (tf_v_uint32_t)x, high = u >> 16, r = (u + 0x7fff + (high & 1)) >> 16;
+  const tf_v_uint32_t nan = (tf_v_uint32_t)((u & 0x7fffffff) > 0x7f800000);
+  return __builtin_convertvector((nan & (high | 0x40)) | (~nan & r), half_lanes);
+}
+static void narrow_bf16(uint16_t *restrict d, const float *restrict s, int64_t n) {
+  enum { L = TF_LANES(float) };
+  for (; n >= L; n -= L, s += L, d += L) *(half_lanes_at *)d = bf16_of(tf_load_float(s));
+  if (n) {
+    const half_lanes h = bf16_of(tf_load_part_float(s, (int)n));
+    for (int i = 0; i < n; i++) d[i] = h[i];
+  }
+}

@@ -71,6 +71,10 @@ static void narrow_float(int dtype, const void *acc, int64_t n, void *dst, int64
     return;
   }
   if (dtype == TF_F16) BACK(uint16_t, (uint16_t)vm_f2h(s[i]))
+  if (stride == 1) {
+    narrow_bf16(dst, s, n);
+    return;
+  }
   BACK(uint16_t, (uint16_t)vm_f2b(s[i]))
 }
 static void widen_double(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
@@ -186,14 +190,14 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #include "gemm_bf16.h"
 #define DUOS(kc, mc, nc, ns)                                                                      \
   {MR_REAL, NV *TF_LANES(duo), kc, mc *MR_REAL, nc *NV *TF_LANES(duo), TF_LANES(duo), sizeof(duo), ns, \
-   .tile = tile_packed_duo, .widen = widen_float, .narrow = narrow_float, .add = add_float}
+   .tile = tile_packed_duo, .widen = widen_float, .narrow = narrow_float, .narrow_rows = narrow_duos, .add = add_float}
 #endif
 
 #define AT(x, T) TF_JOIN(x, T)
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
   {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
    AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(pack, T),        \
-   AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
+   AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(narrow_rows, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
        AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \

@@ -63,6 +63,9 @@ typedef struct {
   /* elements of a dtype to accumulators and back; strides in elements, accumulators dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);
   void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride);
+  /* rows of a tile, whose accumulators are ld apart, to rows ldc elements apart; of TF_ACC_DUOS, only such as its tiles
+     leave, nothing added */
+  void (*narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst, int64_t ldc);
   /* acc[0:n] += bias[0:n * stride] */
   void (*add)(void *acc, const void *bias, int64_t stride, int64_t n);
 

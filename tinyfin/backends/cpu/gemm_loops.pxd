@@ -43,6 +43,8 @@ cdef extern from "gemm_loops.h" nogil:
                       void *dst) noexcept nogil
         void (*narrow)(int dtype, const void *acc, int64_t n, void *dst,
                        int64_t stride) noexcept nogil
+        void (*narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst,
+                            int64_t ldc) noexcept nogil
         void (*add)(void *acc, const void *bias, int64_t stride, int64_t n) noexcept nogil
         void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c,
                         int64_t ldc,

@@ -38,14 +38,14 @@ cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols
     """Adds the bias; stores accumulators of another dtype."""
     cdef const One *one = <const One *>p.owner
     cdef const Matmul *q = one.q
+    cdef const tf_gemm_kind *narrows = p.kind
     cdef int64_t r, item = p.kind.itemsize
-    cdef char *row = <char *>acc
-    for r in range(rows):
-        if q.bias != NULL:
-            p.kind.add(row, q.bias + j * q.bias_step * item, q.bias_step, cols)
-        if not q.own:
-            p.kind.narrow(q.dtype, row, cols, one.c + ((i + r) * q.n + j) * q.item, 1)
-        row += ld * item
+    if q.bias != NULL:
+        narrows = q.kind
+        for r in range(rows):
+            p.kind.add(<char *>acc + r * ld * item, q.bias + j * q.bias_step * item, q.bias_step, cols)
+    if not q.own:
+        narrows.narrow_rows(q.dtype, acc, ld, rows, cols, one.c + (i * q.n + j) * q.item, q.n)
 
 
 cdef void part_of(const One *one, int64_t col, int64_t cols, tf_product *p) noexcept nogil:
