@@ -1,7 +1,6 @@
 /* A vector of accumulators from float16 or bfloat16, without a detour through memory. After halves.h and simd.h. */
 typedef uint16_t half_lanes __attribute__((vector_size(TF_VBYTES / 2)));
 typedef uint16_t half_lanes_at __attribute__((vector_size(TF_VBYTES / 2), aligned(2), may_alias));
-typedef uint32_t half_pairs_at __attribute__((vector_size(TF_VBYTES), aligned(2), may_alias));
 
 /* Any NaN does here, since it goes through an fma, which makes it quiet. */
 TF_INLINE tf_v_float wide_of_f16(half_lanes h) {
@@ -21,7 +20,6 @@ TF_INLINE half_lanes half_part(const uint16_t *p, int n) {
   for (int i = 0; i < n; i++) h[i] = p[i];
   return h;
 }
-TF_INLINE tf_v_uint32_t half_pairs(const uint16_t *p) { return *(const half_pairs_at *)p; }
 
 /* of a pair, the first in memory, which little-endian processors load as the low half, and the second */
 #define FIRST_F16(w) wide_of_f16(__builtin_convertvector(w, half_lanes))

@@ -111,7 +111,7 @@ typedef struct {
   void (*rows_n)(const tf_product *p); /* for bc == 1 */
   void (*rows_t)(const tf_product *p); /* for br == 1 and ac == 1 */
   /* c[i] = a[i][0:k] . b[i][0:k] in each lane of a vector of accumulators */
-  void (*dots)(const void *const *a, const void *const *b, int64_t k, void *c);
+  void (*dots)(const char *const *a, const char *const *b, int64_t k, void *c);
 } tf_gemm_thin;
 
 /* Magnitudes of bf16 elements as integers: the least but zero, less one (0xffff: none), and the greatest. */

@@ -73,7 +73,7 @@ cdef extern from "gemm_loops.h" nogil:
     ctypedef struct tf_gemm_thin:
         void (*rows_n)(const tf_product *p) noexcept nogil
         void (*rows_t)(const tf_product *p) noexcept nogil
-        void (*dots)(const void *const *a, const void *const *b, int64_t k, void *c) noexcept nogil
+        void (*dots)(const char *const *a, const char *const *b, int64_t k, void *c) noexcept nogil
 
     ctypedef struct tf_reach:
         int32_t least, most

@@ -34,7 +34,8 @@
 #define FIRST(w) (w)
 #define SECOND(w) (w)
 #endif
-#define SQUARE(rows, q, t) TF_JOIN(tf_square, WORD)((const char *const *)(rows), (q) * (int64_t)sizeof(E), t)
+#define SQUARE(rows, q, t) TF_JOIN(tf_square, WORD)(rows, (q) * (int64_t)sizeof(E), t)
+#define ELEMENTS(p) ((const E *)(p))
 
 /* A few rows of B at a time pass over all of C, which stays in cache: B is read once, in order. */
 TF_INLINE void THIN(rows_onto)(const int rows, const int one, const tf_product *p, int64_t q, int load) {
@@ -73,7 +74,7 @@ static void THIN(rows_n)(const tf_product *p) {
 }
 
 /* Columns of B dense along k: squares are transposed in registers, then added column by column to each row's sums. */
-TF_INLINE void THIN(square)(const int rows, const T *const *a, const E *const *cols, int64_t q, V *acc) {
+TF_INLINE void THIN(square)(const int rows, const T *const *a, const char *const *cols, int64_t q, V *acc) {
   WORDS t[L];
   SQUARE(cols, q, t);
   TF_EACH16(i, L) {
@@ -83,18 +84,18 @@ TF_INLINE void THIN(square)(const int rows, const T *const *a, const E *const *c
 }
 
 /* Elements q to end of each column, one after the other. */
-TF_INLINE void THIN(steps)(const int groups, const int rows, const T *const *a, const E *const *cols, int64_t q,
+TF_INLINE void THIN(steps)(const int groups, const int rows, const T *const *a, const char *const *cols, int64_t q,
                            int64_t end, V *acc) {
   for (; q < end; q++) {
     for (int g = 0; g < groups; g++) {
       V t = {0};
-      TF_EACH16(i, L) t[i] = ONE(cols[g * L + i][q]);
+      TF_EACH16(i, L) t[i] = ONE(ELEMENTS(cols[g * L + i])[q]);
       TF_EACH16(r, rows) acc[g * rows + r] = FMA(SPLAT(a[r][q]), t, acc[g * rows + r]);
     }
   }
 }
 
-TF_INLINE void THIN(columns)(const int groups, const int rows, const T *const *a, const E *const *cols, int64_t k,
+TF_INLINE void THIN(columns)(const int groups, const int rows, const T *const *a, const char *const *cols, int64_t k,
                              V *acc) {
   /* a cache line is used up before the next is taken: what lies before the first one's start goes ahead, since
      columns a power of two apart share so few places in L1 that half a line is gone when its rest is wanted */
@@ -113,7 +114,8 @@ TF_INLINE void THIN(columns)(const int groups, const int rows, const T *const *a
 TF_INLINE void THIN(some_rows)(const int rows, const tf_product *p, int64_t i) {
   enum { G = THIN_GROUPS };
   const T *a[THIN_ROWS];
-  const E *cols[G * L], *b = p->b;
+  const char *cols[G * L]; /* of elements E: squares read them as they come */
+  const E *b = p->b;
   TF_EACH16(r, rows) a[r] = (const T *)p->a + (i + r < p->m ? i + r : p->m - 1) * p->ar;
   for (int64_t j = 0; j < p->n; j += G * L) {
     const int64_t left = p->n - j;
@@ -126,7 +128,7 @@ TF_INLINE void THIN(some_rows)(const int rows, const tf_product *p, int64_t i) {
       if (!p->load || part <= 0 || i + r >= p->m) continue;
       acc[g * rows + r] = part < L ? LOAD_PART(at, (int)part) : LOAD(at);
     }
-    for (int h = 0; h < G * L; h++) cols[h] = b + (h < left ? j + h : p->n - 1) * p->bc;
+    for (int h = 0; h < G * L; h++) cols[h] = (const char *)(b + (h < left ? j + h : p->n - 1) * p->bc);
     if (left > L) THIN(columns)(G, rows, a, cols, p->k, acc);
     else THIN(columns)(1, rows, a, cols, p->k, acc);
     TF_EACH16(g, G) TF_EACH16(r, rows) {
@@ -145,8 +147,7 @@ static void THIN(rows_t)(const tf_product *p) {
 }
 
 /* One product of a row and a column in each lane; both are dense along k, and transposed. */
-static void THIN(dots)(const void *const *a_, const void *const *b_, int64_t k, void *c) {
-  const E *const *a = (const E *const *)a_, *const *b = (const E *const *)b_;
+static void THIN(dots)(const char *const *a, const char *const *b, int64_t k, void *c) {
   V acc = {0};
   int64_t q = 0;
   for (; q + PER * L <= k; q += PER * L) {
@@ -160,7 +161,7 @@ static void THIN(dots)(const void *const *a_, const void *const *b_, int64_t k, 
   }
   for (; q < k; q++) {
     V x = {0}, y = {0};
-    TF_EACH16(i, L) x[i] = ONE(a[i][q]), y[i] = ONE(b[i][q]);
+    TF_EACH16(i, L) x[i] = ONE(ELEMENTS(a[i])[q]), y[i] = ONE(ELEMENTS(b[i])[q]);
     acc = FMA(x, y, acc);
   }
   STORE(c, acc);
@@ -171,6 +172,7 @@ static void THIN(dots)(const void *const *a_, const void *const *b_, int64_t k, 
 #undef WORDS
 #undef WORD
 #undef SQUARE
+#undef ELEMENTS
 #undef WIDE
 #undef WIDE_PART
 #undef ONE

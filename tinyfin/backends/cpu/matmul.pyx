@@ -227,8 +227,8 @@ cdef void batch_task(int64_t t, void *ctx) noexcept nogil:
 cdef void dots_task(int64_t t, void *ctx) noexcept nogil:
     """Products of one row and one column each: a vector of them at a time."""
     cdef const Matmul *q = <const Matmul *>ctx
-    cdef const void *a[16]
-    cdef const void *b[16]
+    cdef const char *a[16]
+    cdef const char *b[16]
     cdef double acc[16]
     cdef int64_t lanes = q.kind.lanes, first = t * lanes, i
     cdef One one
