@@ -32,9 +32,9 @@ static void take(const void *p, size_t n) {
     if (it % 4 == 2) p.br = 1, p.bc = k;                                                           \
     g->product(&p), take(c, m * n * sizeof(T));                                                    \
     p.br = n, p.bc = 1;                                                                            \
-    g->rows_n(&p), take(c, m * n * sizeof(T));                                                     \
+    tf_gemm_probe.thin[ACC].rows_n(&p), take(c, m * n * sizeof(T));                                                     \
     p.m = 1, p.ar = k, p.ac = 1, p.br = 1, p.bc = k;                                               \
-    g->row_t(&p), take(c, m * n * sizeof(T));                                                      \
+    tf_gemm_probe.thin[ACC].rows_t(&p), take(c, m * n * sizeof(T));                                                      \
     for (int i = 0; i < m; i += g->mr)                                                             \
       for (int j = 0; j < n; j += g->nr) {                                                         \
         const int rows = m - i < g->mr ? m - i : g->mr, cols = n - j < g->nr ? n - j : g->nr;       \
@@ -47,10 +47,32 @@ static void take(const void *p, size_t n) {
     free(a), free(b), free(c), free(pa), free(pb);                                                 \
   }
 
+/* float16 and bfloat16 in B, which few rows read where it lies; rows of A and B for dots */
+#define HALVES(NAME, THIN)                                                                         \
+  for (int it = 0; it < 60; it++) {                                                                \
+    const tf_gemm_thin *g = &tf_gemm_probe.thin[THIN];                                             \
+    const int m = 1 + next() % 6, n = 1 + next() % 70, k = 1 + next() % 90, skip = next() % 4;     \
+    uint16_t *all = malloc((k * n + skip) * 2), *b = all + skip;                                   \
+    float *a = malloc(m * k * 4), *c = calloc(m * n, 4), lanes[16];                                \
+    const char *x[16], *y[16];                                                                     \
+    for (int i = 0; i < m * k; i++) a[i] = (float)number(it);                                      \
+    for (int i = 0; i < k * n; i++) b[i] = next() & 0xbfff; /* finite, subnormal ones too */       \
+    tf_product p = {m, n, k, a, b, c, 0, k, 1, n, 1, n, 0};                                        \
+    g->rows_n(&p), take(c, m * n * 4);                                                             \
+    p.br = 1, p.bc = k, p.load = it & 1;                                                           \
+    g->rows_t(&p), take(c, m * n * 4);                                                             \
+    for (int i = 0; i < 16; i++) x[i] = (char *)(b + i % n * k), y[i] = (char *)(b + (i + 1) % n * k); \
+    g->dots(x, y, k, lanes), take(lanes, 16); /* four of them */                             \
+    printf(#NAME " %d %016llx\n", it, (unsigned long long)hash);                                  \
+    free(all), free(a), free(c);                                                                   \
+  }
+
 int main(void) {
   CASES(float, TF_ACC_F32, TF_F32)
   CASES(double, TF_ACC_F64, TF_F64)
   CASES(uint32_t, TF_ACC_I32, TF_I32)
   CASES(uint64_t, TF_ACC_I64, TF_I64)
+  HALVES(float16, TF_THIN_F16)
+  HALVES(bfloat16, TF_THIN_BF16)
   return 0;
 }

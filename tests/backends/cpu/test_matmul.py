@@ -91,6 +91,52 @@ def test_halves_accumulate_in_float32(m, k, n, dtype, rng):
     assert y.dtype is half and tf.equal(y, (tf.tensor(want) + c.float()).to(half))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "m,k,n", [(1, 700, 1500), (1, 97, 40), (3, 130, 33), (4, 66, 1100), (5, 40, 40), (12, 9, 800)]
+)
+def test_few_rows_of_halves(m, k, n, dtype, rng):
+    half = getattr(tf, dtype)
+    a, b, c = (tf.tensor(numbers(rng, *s)).to(half) for s in ((m, k), (k, n), (n,)))
+    want = product(a.float().numpy(), b.float().numpy())
+    out, moved = tf.tensor(want).to(half), (tf.tensor(want) + c.float()).to(half)
+    wide = tf.zeros(n, k + 3).to(half)
+    wide[:, 1 : k + 1] = b.t()  # columns begin anywhere in a cache line
+    for y in (b, b.t().contiguous().t(), wide[:, 1 : k + 1].t()):
+        assert tf.equal(a @ y, out) and tf.equal(F.linear(a, y.t(), c), moved)
+        assert tf.equal((y.t() @ a.t()).t(), out)
+    assert tf.equal(a.t().contiguous().t() @ b, out)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64"])
+def test_batches_of_single_elements(dtype, rng):
+    """A row by a column each, a vector of them at a time."""
+    for count, k in ((1, 40), (7, 33), (16, 64), (37, 131)):
+        a, b = (
+            tf.tensor(np.round(numbers(rng, count, k) * 4)).to(getattr(tf, dtype)) for _ in "ab"
+        )
+        got = a.unsqueeze(1) @ b.unsqueeze(2)
+        assert tuple(got.shape) == (count, 1, 1) and got.dtype is a.dtype
+        for i in range(count):
+            assert tf.equal(got[i, 0, 0], a[i] @ b[i])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-19, 1e-22, 1e-38, 1e19])
+def test_bfloat16_keeps_what_is_tiny_or_huge(scale, rng):
+    """Instructions for bfloat16 flush subnormal numbers: results must not."""
+    a, b = (
+        tf.tensor(numbers(rng, *s) * np.float32(scale)).bfloat16() for s in ((30, 65), (65, 40))
+    )
+    want = tf.tensor(product(a.float().numpy(), b.float().numpy())).bfloat16()
+    assert tf.equal(a @ b, want)
+    assert tf.equal(a @ b.t().contiguous().t(), want)
+    one = tf.eye(65).bfloat16()
+    assert tf.equal(a @ one, a) and tf.equal(one @ b, b)
+    a[3, 7], b[9, 2] = float("inf"), float("nan")
+    y = (a @ b).float().numpy()
+    assert np.isnan(y[:, 2]).all() and not np.isfinite(y[3]).any()
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
 def test_integers_wrap(dtype, rng):
     info = np.iinfo(dtype)

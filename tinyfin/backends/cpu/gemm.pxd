@@ -1,7 +1,7 @@
 """Five loops around the tile, for all that is a matrix product: matmul, linear, convolutions."""
 from libc.stdint cimport int64_t
 
-from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind, tf_gemm_thin, tf_reach
 from tinyfin.core.abi cimport TF_F32, TF_F64, TF_I32, TF_I64
 
 # panels[][k][width] of rows (of A) or columns (of B) first..first + count, for k from k0 on
@@ -28,7 +28,12 @@ cdef struct gemm:
     int dtype
 
 cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil
+cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil
 cdef const tf_gemm_kind *pairs_kind() noexcept nogil
+cdef const tf_gemm_kind *duos_kind() noexcept nogil
+cdef void pack_duos(const char *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,
+                    tf_reach *reach) noexcept nogil
+cdef bint duos_fit(const tf_reach *a, const tf_reach *b) noexcept nogil
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
                     void *dst) noexcept nogil
 cdef void strided_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,

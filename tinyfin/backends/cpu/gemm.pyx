@@ -24,6 +24,7 @@ cdef enum:
     WAYS = 8
 
 cdef const tf_gemm_table *TABLE = <const tf_gemm_table *>isa_table(b"gemm")
+cdef bint DUOS = TABLE.duos_work != NULL and TABLE.duos_work()
 
 
 cdef struct Area:
@@ -51,9 +52,38 @@ cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
 
 
+cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil:
+    """Products of few rows, which read elements of a dtype; NULL for small integers."""
+    if dtype == TF_F16:
+        return &TABLE.thin[TF_THIN_F16]
+    if dtype == TF_BF16:
+        return &TABLE.thin[TF_THIN_BF16]
+    if dtype == TF_F32:
+        return &TABLE.thin[TF_THIN_F32]
+    if dtype == TF_F64:
+        return &TABLE.thin[TF_THIN_F64]
+    if dtype == TF_I32:
+        return &TABLE.thin[TF_THIN_I32]
+    return &TABLE.thin[TF_THIN_I64] if dtype == TF_I64 else NULL
+
+
 cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
     """Tiles for 8-bit integers into int32."""
     return &TABLE.kind[TF_ACC_PAIRS]
+
+
+cdef const tf_gemm_kind *duos_kind() noexcept nogil:
+    """Tiles for bfloat16 by the processor's own instruction; NULL: it has none."""
+    return &TABLE.kind[TF_ACC_DUOS] if DUOS else NULL
+
+
+cdef void pack_duos(const char *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,
+                    tf_reach *reach) noexcept nogil:
+    TABLE.pack_duos(src, row, col, count, k, dst, side, reach)
+
+
+cdef bint duos_fit(const tf_reach *a, const tf_reach *b) noexcept nogil:
+    return TABLE.duos_fit(a, b)
 
 
 cdef void strided_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
@@ -180,7 +210,7 @@ cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
     s.direct = p.pack_a == strided_a and accumulates(p.dtype) and p.ac == 1 and spread(p.ar * kind.itemsize, kind.mr)
     s.bare = s.direct and p.pack_b == strided_b and p.bc == 1 and p.br * kind.itemsize <= NARROW
     s.by_rows = m > 2 * n
-    s.direct &= s.by_rows or m * p.k * kind.itemsize <= NEAR
+    s.direct &= s.by_rows or p.n <= kind.nr or m * p.k * kind.itemsize <= NEAR
     s.bare &= s.direct
     if s.direct and not s.by_rows:
         tiles = 1
@@ -207,7 +237,7 @@ cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:
     cdef char *room
     s.p, s.failed = p, 0
     cut(&s, m, n)
-    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind()):
+    if not (s.direct or s.own) and (p.pack_a == strided_a or kind == pairs_kind() or kind == duos_kind()):
         alone = alone or p.m * p.n * p.k < PACKED
     a_bytes = 0 if s.direct else m * depth * item
     b_bytes = 0 if s.own or s.bare else n * depth * item

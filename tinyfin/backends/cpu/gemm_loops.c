@@ -5,8 +5,20 @@
 #include "halves.h"
 #include "simd.h"
 #include "shuffles.h"
+#include "gemm_square.h"
 #include "gemm_loops.h"
+#include "gemm_halves.h"
 
+/* groups of L columns of thin products at a time: two chains hide each other's latency */
+#ifndef THIN_GROUPS
+#define THIN_GROUPS (TF_VBYTES == 16 ? 4 : 2)
+#endif
+/* rows that share what was transposed, which is not what takes the time where fma is no instruction */
+#if defined(TF_HAVE_FMA) || defined(__aarch64__)
+#define THIN_FLOAT_ROWS 4
+#else
+#define THIN_FLOAT_ROWS 1
+#endif
 #define TF_EACH16(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* MR x NR accumulators and one row of B fill the registers: 32 of 512 bits, 16 of the others */
@@ -59,6 +71,10 @@ static void narrow_float(int dtype, const void *acc, int64_t n, void *dst, int64
     return;
   }
   if (dtype == TF_F16) BACK(uint16_t, (uint16_t)vm_f2h(s[i]))
+  if (stride == 1) {
+    narrow_bf16(dst, s, n);
+    return;
+  }
   BACK(uint16_t, (uint16_t)vm_f2b(s[i]))
 }
 static void widen_double(int dtype, const void *src, int64_t stride, int64_t n, void *dst) {
@@ -103,10 +119,19 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_F32
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#define THIN_HALF 0
+#define THIN_ROWS THIN_FLOAT_ROWS
+#include "gemm_thin.h"
 #ifdef CONV
 #include "gemm_conv.h"
 #undef CONV
 #endif
+#define THIN_HALF 16
+#define THIN_ROWS THIN_FLOAT_ROWS
+#include "gemm_thin.h"
+#define THIN_HALF 1
+#define THIN_ROWS THIN_FLOAT_ROWS
+#include "gemm_thin.h"
 #undef T
 #undef OWN
 #undef MR
@@ -117,6 +142,9 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_F64
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#define THIN_HALF 0
+#define THIN_ROWS THIN_FLOAT_ROWS
+#include "gemm_thin.h"
 #ifdef CONV
 #include "gemm_conv.h"
 #undef CONV
@@ -130,6 +158,9 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_I32
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#define THIN_HALF 0
+#define THIN_ROWS 1
+#include "gemm_thin.h"
 #ifdef CONV
 #include "gemm_conv.h"
 #undef CONV
@@ -143,6 +174,9 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define OWN TF_I64
 #include "gemm_tile.h"
 #include "gemm_pack.h"
+#define THIN_HALF 0
+#define THIN_ROWS 1
+#include "gemm_thin.h"
 #ifdef CONV
 #include "gemm_conv.h"
 #undef CONV
@@ -152,12 +186,18 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #undef MR
 
 #include "gemm_pairs.h"
+#if TF_VBYTES == 64 && defined(__x86_64__)
+#include "gemm_bf16.h"
+#define DUOS(kc, mc, nc, ns)                                                                      \
+  {MR_REAL, NV *TF_LANES(duo), kc, mc *MR_REAL, nc *NV *TF_LANES(duo), TF_LANES(duo), sizeof(duo), ns, \
+   .tile = tile_packed_duo, .widen = widen_float, .narrow = narrow_float, .narrow_rows = narrow_duos, .add = add_float}
+#endif
 
 #define AT(x, T) TF_JOIN(x, T)
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
   {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
-   AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(rows_n, T), AT(row_t, T), AT(pack, T), AT(pack_rows, T),\
-   AT(widen, T), AT(narrow, T), AT(add, T), __VA_ARGS__}
+   AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(pack, T),        \
+   AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(narrow_rows, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
        AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \
@@ -166,12 +206,16 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #define PAIRS(kc, mc, nc, ns)                                                                     \
   {MR_REAL, NV *TF_LANES(pair), kc, mc *MR_REAL, nc *NV *TF_LANES(pair), TF_LANES(pair), sizeof(pair), ns, \
    .tile = tile_packed_pair, .pack = pack_bytes}
+#define THIN(T) {AT(rows_n, T), AT(rows_t, T), AT(dots, T)}
 
 const tf_gemm_table TF_NAME(tf_gemm) = {{
 #if TF_VBYTES == 64
     REAL(float, 512, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
     INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
     PAIRS(512, 9, 4, 0.02),
+#ifdef DUOS
+    DUOS(512, 9, 4, 0.02),
+#endif
 #elif TF_VBYTES == 32
     REAL(float, 384, 20, 8, 0.018), REAL(double, 256, 20, 8, 0.036),
     INT(uint32_t, 384, 20, 8, 0.02), INT(uint64_t, 256, 20, 8, 0.2),
@@ -181,4 +225,8 @@ const tf_gemm_table TF_NAME(tf_gemm) = {{
     INT(uint32_t, 256, 16, 8, 0.15), INT(uint64_t, 128, 16, 8, 0.3),
     PAIRS(256, 16, 8, 0.05),
 #endif
-}};
+}, {THIN(float), THIN(double), THIN(uint32_t), THIN(uint64_t), THIN(f16), THIN(bf16)},
+#ifdef DUOS
+  duos_work, pack_duos, duos_fit
+#endif
+};

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32. TF_ACC_PAIRS: 8-bit integers into int32;
-   its panels hold pairs of k, which their k counts, but for pack, which counts elements */
-enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_NACC };
+   its panels hold pairs of k, which their k counts, but for pack, which counts elements. TF_ACC_DUOS: bf16 into float32,
+   the same way, where the processor can */
+enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC };
 
 /* C = A B, or C += A B with `load`; strides in elements. c has unit stride along its rows.
    panel: room for k * nr elements where b has no unit stride along its rows (bc != 1). */
@@ -51,9 +52,6 @@ typedef struct {
                       int rows, int cols, int load);
   /* without packing; for products small enough to stay in cache */
   void (*product)(const tf_product *p);
-  /* few rows, B in memory: rows_n for bc == 1; row_t for one row, br == 1 and ac == 1 */
-  void (*rows_n)(const tf_product *p);
-  void (*row_t)(const tf_product *p);
   /* panels[][k][width] from element (i, k) at src + i * is + k * ks of dtype; side 0: A, 1: B;
      count rows of A or columns of B fill as many panels as they need */
   void (*pack)(int dtype, const void *src, int64_t is, int64_t ks, int64_t count, int64_t k,
@@ -65,6 +63,9 @@ typedef struct {
   /* elements of a dtype to accumulators and back; strides in elements, accumulators dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);
   void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride);
+  /* rows of a tile, whose accumulators are ld apart, to rows ldc elements apart; of TF_ACC_DUOS, only such as its tiles
+     leave, nothing added */
+  void (*narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst, int64_t ldc);
   /* acc[0:n] += bias[0:n * stride] */
   void (*add)(void *acc, const void *bias, int64_t stride, int64_t n);
 
@@ -104,8 +105,28 @@ typedef struct {
                    int64_t n, void *acc);
 } tf_gemm_kind;
 
+/* Products of few rows by dtype of B, and of A in dots; of float16 and bfloat16, a and c are float all the same. */
+enum { TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN };
+typedef struct {
+  void (*rows_n)(const tf_product *p); /* for bc == 1 */
+  void (*rows_t)(const tf_product *p); /* for br == 1 and ac == 1 */
+  /* c[i] = a[i][0:k] . b[i][0:k] in each lane of a vector of accumulators */
+  void (*dots)(const char *const *a, const char *const *b, int64_t k, void *c);
+} tf_gemm_thin;
+
+/* Magnitudes of bf16 elements as integers: the least but zero, less one (0xffff: none), and the greatest. */
+typedef struct {
+  int32_t least, most;
+} tf_reach;
+
 typedef struct {
   tf_gemm_kind kind[TF_NACC];
+  tf_gemm_thin thin[TF_NTHIN];
+  /* of TF_ACC_DUOS; NULL: none. Whether the processor has what they need; panels as pack makes them, whose elements
+     widen the reach of their operand; whether the result of operands of such reach stands */
+  int (*duos_work)(void);
+  void (*pack_duos)(const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side, tf_reach *reach);
+  int (*duos_fit)(const tf_reach *a, const tf_reach *b);
 } tf_gemm_table;
 
 #endif

@@ -3,7 +3,8 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
-        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS
+        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC
+        TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN
 
     ctypedef struct tf_product:
         int64_t m, n, k
@@ -33,8 +34,6 @@ cdef extern from "gemm_loops.h" nogil:
         void (*tile_direct)(int64_t k, const void *a, int64_t ar, int64_t ac, const void *b, int64_t br, void *c,
                             int64_t ldc, int rows, int cols, int load) noexcept nogil
         void (*product)(const tf_product *p) noexcept nogil
-        void (*rows_n)(const tf_product *p) noexcept nogil
-        void (*row_t)(const tf_product *p) noexcept nogil
         void (*pack)(int dtype, const void *src, int64_t row, int64_t col, int64_t count, int64_t k,
                      void *dst,
                      int side) noexcept nogil
@@ -44,6 +43,8 @@ cdef extern from "gemm_loops.h" nogil:
                       void *dst) noexcept nogil
         void (*narrow)(int dtype, const void *acc, int64_t n, void *dst,
                        int64_t stride) noexcept nogil
+        void (*narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst,
+                            int64_t ldc) noexcept nogil
         void (*add)(void *acc, const void *bias, int64_t stride, int64_t n) noexcept nogil
         void (*tile_at)(int64_t k, const void *a, const void *b, const int64_t *off, void *c,
                         int64_t ldc,
@@ -69,5 +70,18 @@ cdef extern from "gemm_loops.h" nogil:
         void (*tap_rows)(const void *g, int64_t cols, const void *x, const int64_t *off, int64_t threes,
                          const int64_t *runs, int64_t n, void *acc) noexcept nogil
 
+    ctypedef struct tf_gemm_thin:
+        void (*rows_n)(const tf_product *p) noexcept nogil
+        void (*rows_t)(const tf_product *p) noexcept nogil
+        void (*dots)(const char *const *a, const char *const *b, int64_t k, void *c) noexcept nogil
+
+    ctypedef struct tf_reach:
+        int32_t least, most
+
     ctypedef struct tf_gemm_table:
-        tf_gemm_kind kind[4]
+        tf_gemm_kind kind[TF_NACC]
+        tf_gemm_thin thin[TF_NTHIN]
+        int (*duos_work)() noexcept nogil
+        void (*pack_duos)(const void *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,
+                          tf_reach *reach) noexcept nogil
+        int (*duos_fit)(const tf_reach *a, const tf_reach *b) noexcept nogil

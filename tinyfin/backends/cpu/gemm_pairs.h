@@ -9,6 +9,7 @@ typedef tf_v_uint32_t tf_v_pair;
 #define tf_store_part_pair tf_store_part_uint32_t
 #define tf_transpose_pair tf_transpose_uint32_t
 #define widen_pair widen_uint32_t
+#define narrow_pair narrow_uint32_t
 
 #if TF_VBYTES == 64
 #define tf_fma_pair(a, b, c) \

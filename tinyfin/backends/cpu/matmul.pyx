@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.matmul_shape cimport *
-from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.threads cimport for_each, parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
@@ -16,9 +16,21 @@ cdef enum:
     PANEL_BYTES = 16384       # a panel of B on the stack
     SMALL = 64 * 64 * 64      # multiply-adds up to which packing A does not pay
     THIN = 12                 # rows up to which B is read where it lies
-    ROW_COLS = 1024           # columns of one task of a single row
+    FEW = 4                   # the same, where B is dense along k
+    ROW_COLS = 1024           # columns of one task of few rows, at most
+    WIDE_COLS = 256           # and at least, where B is dense along its rows
+    LINE_COLS = 64            # and a multiple of
+    COLUMN_WORK = 1 << 16     # multiply-adds in one row of such a task, about, where B is dense along k
+    THIN_FLOATS = 8192        # accumulators of such a task
     BATCH_WORK = 1 << 18      # multiply-adds of one task of a batch
     BATCH_LARGE = 1 << 21     # matrices above this are split themselves when the batch is short
+
+
+cdef struct Thin:
+    # a product of few rows
+    const One *one
+    char *a                   # accumulators, of elements that are not
+    int64_t cols              # of one task
 
 
 cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
@@ -26,14 +38,14 @@ cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols
     """Adds the bias; stores accumulators of another dtype."""
     cdef const One *one = <const One *>p.owner
     cdef const Matmul *q = one.q
+    cdef const tf_gemm_kind *narrows = p.kind
     cdef int64_t r, item = p.kind.itemsize
-    cdef char *row = <char *>acc
-    for r in range(rows):
-        if q.bias != NULL:
-            p.kind.add(row, q.bias + j * q.bias_step * item, q.bias_step, cols)
-        if not q.own:
-            p.kind.narrow(q.dtype, row, cols, one.c + ((i + r) * q.n + j) * q.item, 1)
-        row += ld * item
+    if q.bias != NULL:
+        narrows = q.kind
+        for r in range(rows):
+            p.kind.add(<char *>acc + r * ld * item, q.bias + j * q.bias_step * item, q.bias_step, cols)
+    if not q.own:
+        narrows.narrow_rows(q.dtype, acc, ld, rows, cols, one.c + (i * q.n + j) * q.item, q.n)
 
 
 cdef void part_of(const One *one, int64_t col, int64_t cols, tf_product *p) noexcept nogil:
@@ -56,16 +68,58 @@ cdef void add_bias(const One *one, int64_t col, int64_t cols) noexcept nogil:
 
 cdef void thin_task(int64_t t, void *ctx) noexcept nogil:
     """Some columns of a product of few rows: B is read once, where it lies."""
-    cdef const One *one = <const One *>ctx
-    cdef const Matmul *q = one.q
-    cdef int64_t col = t * ROW_COLS
+    cdef const Thin *s = <const Thin *>ctx
+    cdef const Matmul *q = s.one.q
+    cdef int64_t col = t * s.cols, i
+    cdef float acc[THIN_FLOATS]
     cdef tf_product p
-    part_of(one, col, min(<int64_t>ROW_COLS, q.n - col), &p)
+    part_of(s.one, col, min(s.cols, q.n - col), &p)
+    if not q.own:
+        p.a, p.ar, p.ac, p.c, p.ldc = s.a, q.k, 1, acc, s.cols
     if q.bc == 1:
-        q.kind.rows_n(&p)
+        q.thin.rows_n(&p)
     else:
-        q.kind.row_t(&p)
-    add_bias(one, col, p.n)
+        q.thin.rows_t(&p)
+    if q.own:
+        add_bias(s.one, col, p.n)
+    else:
+        for i in range(q.m):
+            if q.bias != NULL:
+                q.kind.add(acc + i * s.cols, q.bias + col * q.bias_step * q.kind.itemsize, q.bias_step, p.n)
+            q.kind.narrow(q.dtype, acc + i * s.cols, p.n, s.one.c + (i * q.n + col) * q.item, 1)
+
+
+cdef bint is_thin(const Matmul *q) noexcept nogil:
+    """Whether rows are so few that B is not worth packing."""
+    if q.thin == NULL or q.m > THIN:
+        return False
+    return q.bc == 1 or (q.m <= FEW and q.br == 1 and (q.ac == 1 or not q.own))
+
+
+cdef int thin(const One *one, bint alone, int64_t *detail) noexcept nogil:
+    """A product of few rows; A is widened as a whole, B on its way through the registers."""
+    cdef const Matmul *q = one.q
+    cdef int64_t i
+    cdef size_t bytes = 0
+    cdef Thin s
+    s.one = one
+    if q.bc == 1:
+        s.cols = max(WIDE_COLS, min(ROW_COLS, up(q.n, 4 * LINE_COLS) * LINE_COLS))
+    else:
+        s.cols = max(LINE_COLS, min(ROW_COLS, COLUMN_WORK // max(q.k, 1) // LINE_COLS * LINE_COLS))
+    if not q.own:
+        s.cols = min(s.cols, THIN_FLOATS // q.m // LINE_COLS * LINE_COLS)
+        bytes = max(q.m * q.k, 1) * sizeof(float)
+        s.a = <char *>scratch_push(bytes)
+        if s.a == NULL:
+            detail[0] = bytes
+            return TF_ENOMEM
+        for i in range(q.m):
+            q.kind.widen(q.dtype, one.a + i * q.ar * q.item, q.ac, q.k, s.a + i * q.k * sizeof(float))
+    for_each(up(q.n, s.cols), 0.1 * q.m * q.n * q.k, thin_task, &s, alone)
+    if bytes:
+        scratch_pop(bytes)
+    return TF_OK
 
 
 cdef void small(const One *one) noexcept nogil:
@@ -102,25 +156,54 @@ cdef int multiply_pairs(const One *one, bint alone, int64_t *detail) noexcept no
     return gemm_run(&p, alone, detail)
 
 
-cdef int multiply(const One *one, bint alone, int64_t *detail) noexcept nogil:
+cdef void duos_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    pack_duos(one.a + 2 * (first * one.q.ar + 2 * k0 * one.q.ac), one.q.ar, one.q.ac, count,
+              min(2 * k, one.q.k - 2 * k0), dst, 0, one.reach)
+
+
+cdef void duos_b(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k, void *dst) noexcept nogil:
+    cdef const One *one = <const One *>p.owner
+    pack_duos(one.b + 2 * (first * one.q.bc + 2 * k0 * one.q.br), one.q.bc, one.q.br, count,
+              min(2 * k, one.q.k - 2 * k0), dst, 1, one.reach + 1)
+
+
+cdef int multiply_duos(One *one, bint alone, bint *stands, int64_t *detail) noexcept nogil:
+    """One matrix of bfloat16 by the processor's instruction for it; the loops count pairs of k."""
+    cdef const Matmul *q = one.q
+    cdef tf_reach reach[2]
+    cdef gemm p
+    cdef int rc
+    one.reach = reach
+    reach[0].least = reach[1].least = 0xffff
+    reach[0].most = reach[1].most = 0
+    p.kind, p.m, p.n, p.k = duos_kind(), q.m, q.n, up(q.k, 2)
+    p.pack_a, p.pack_b, p.owner, p.dtype = duos_a, duos_b, one, q.dtype
+    p.c, p.ldc, p.resume, p.finish = NULL, q.n, False, finish
+    rc = gemm_run(&p, alone, detail)
+    stands[0] = duos_fit(reach, reach + 1)
+    return rc
+
+
+cdef int multiply(One *one, bint alone, int64_t *detail) noexcept nogil:
     """One matrix, by the road that its shape and strides ask for."""
     cdef const Matmul *q = one.q
     cdef gemm p
-    cdef int64_t work = q.m * q.n * q.k, t, tasks
+    cdef int64_t work = q.m * q.n * q.k
+    cdef bint stands
+    cdef int rc
     if q.paired:
         return multiply_pairs(one, alone, detail)
     if q.own:
         if work <= SMALL and (q.bc == 1 or q.k * q.kind.nr * q.item <= PANEL_BYTES) and q.m > 1:
             small(one)
             return TF_OK
-        if (q.bc == 1 and q.m <= THIN) or (q.m == 1 and q.br == 1 and q.ac == 1):
-            tasks = (q.n + ROW_COLS - 1) // ROW_COLS
-            if alone:
-                for t in range(tasks):
-                    thin_task(t, <void *>one)
-            else:
-                parallel_for(tasks, 0.1 * work, thin_task, <void *>one)
-            return TF_OK
+    if is_thin(q):
+        return thin(one, alone, detail)
+    if q.dtype == TF_BF16 and duos_kind() != NULL:
+        rc = multiply_duos(one, alone, &stands, detail)
+        if rc != TF_OK or stands:
+            return rc
     p.kind, p.m, p.n, p.k = q.kind, q.m, q.n, q.k
     p.pack_a, p.pack_b, p.owner = strided_a, strided_b, one
     p.a, p.b, p.ar, p.ac, p.br, p.bc, p.dtype = one.a, one.b, q.ar, q.ac, q.br, q.bc, q.dtype
@@ -141,6 +224,21 @@ cdef void batch_task(int64_t t, void *ctx) noexcept nogil:
             q.failed = 1
 
 
+cdef void dots_task(int64_t t, void *ctx) noexcept nogil:
+    """Products of one row and one column each: a vector of them at a time."""
+    cdef const Matmul *q = <const Matmul *>ctx
+    cdef const char *a[16]
+    cdef const char *b[16]
+    cdef double acc[16]
+    cdef int64_t lanes = q.kind.lanes, first = t * lanes, i
+    cdef One one
+    for i in range(lanes):
+        place(q, min(first + i, q.count - 1), &one)
+        a[i], b[i] = one.a, one.b
+    q.thin.dots(a, b, q.k, acc)
+    q.kind.narrow(q.dtype, acc, min(lanes, q.count - first), q.c + first * q.item, 1)
+
+
 cdef int run(Matmul *q) noexcept nogil:
     """All matrices of the batch; those of a long batch, or small ones, are not split."""
     cdef int64_t work = q.m * q.n * q.k, at
@@ -149,9 +247,12 @@ cdef int run(Matmul *q) noexcept nogil:
     if q.count == 1:
         place(q, 0, &one)
         return multiply(&one, False, q.detail)
+    if q.m == 1 and q.n == 1 and q.ac == 1 and q.br == 1 and q.thin != NULL:
+        parallel_for(up(q.count, q.kind.lanes), 0.2 * q.k * q.count, dots_task, q)
+        return TF_OK
     if work <= BATCH_LARGE or q.count >= 8:
         q.chunk = max(1, BATCH_WORK // max(work, 1))
-        parallel_for((q.count + q.chunk - 1) // q.chunk,
+        parallel_for(up(q.count, q.chunk),
                      q.kind.fma_ns * work * q.count + 20.0 * q.count, batch_task, q)
         return TF_ENOMEM if q.failed else TF_OK
     for at in range(q.count):

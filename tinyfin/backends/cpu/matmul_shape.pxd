@@ -1,13 +1,14 @@
 """Geometry of matrix products: sizes, strides and batch of matmul and linear."""
 from libc.stdint cimport int64_t
 
-from tinyfin.backends.cpu.gemm cimport accumulates, gemm_kind, pairs_kind
-from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind
+from tinyfin.backends.cpu.gemm cimport accumulates, gemm_kind, gemm_thin, pairs_kind
+from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind, tf_gemm_thin, tf_reach
 from tinyfin.core.abi cimport *
 
 
 cdef struct Matmul:
     const tf_gemm_kind *kind
+    const tf_gemm_thin *thin  # of the elements; NULL: none
     int64_t m, n, k
     const char *a
     const char *b
@@ -34,6 +35,7 @@ cdef struct One:
     const char *a
     const char *b
     char *c
+    tf_reach *reach           # of a and b, while their panels say what it is
 
 
 cdef inline void place(const Matmul *q, int64_t at, One *one) noexcept nogil:
@@ -83,6 +85,7 @@ cdef inline int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_vi
     """Types and pointers; False where there is nothing to do."""
     q.paired = out.dtype != a.dtype
     q.kind = pairs_kind() if q.paired else gemm_kind(a.dtype)
+    q.thin = NULL if q.paired else gemm_thin(a.dtype)
     q.dtype, q.b_dtype, q.item, q.c_item = a.dtype, b.dtype, tf_itemsize[a.dtype], tf_itemsize[out.dtype]
     q.own = accumulates(a.dtype)
     q.a, q.b, q.c = a.data, b.data, out.data
