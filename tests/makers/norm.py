@@ -163,3 +163,25 @@ def group_norm(rng):
     yield Sample(normal(rng, 2, 4), 2)
     yield Sample(normal(rng, 2, 6, 2, 2), 3, normal(rng, 6))
     yield Sample(normal(rng, 2, 3, 2), 1, eps=0.1)
+
+
+GROUPS = [((3, 4), 2), ((2, 6, 5), 3), ((2, 3, 2, 3), 1)]
+
+
+@maker("native_group_norm")
+def native_group_norm(rng):
+    for shape, groups in GROUPS:
+        c = shape[1]
+        yield Sample(normal(rng, *shape), normal(rng, c), normal(rng, c), groups)
+    yield Sample(normal(rng, 2, 4, 3), None, None, 2, eps=0.1)
+    yield Sample(normal(rng, 9, 8, 15, 17), None, normal(rng, 8), 2).but(grad=False, only="f")
+
+
+@maker("group_norm_grad")
+def group_norm_grad(rng):
+    """Its own derivative is that of native_group_norm of order 2, which is tested there."""
+    for shape, groups in [*GROUPS, ((9, 8, 15, 17), 2)]:
+        x = normal(rng, *shape)
+        mean, rstd = statistics(x.reshape(shape[0], groups, -1), (0,), 1e-5)
+        args = normal(rng, *shape), x, mean[:, :, 0], rstd[:, :, 0], normal(rng, shape[1])
+        yield Sample(*args, groups, 1e-5, True, True).but(grad=False, only="f")

@@ -149,3 +149,16 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     rows = x.reshape(x.shape[0], num_groups, -1)
     y = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + eps)
     return affine(y.reshape(x.shape), by_channel(weight, x), by_channel(bias, x))
+
+
+@meaning("native_group_norm", loose=16)
+def native_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return group_norm(x, num_groups, weight, bias, eps), None, None
+
+
+@meaning("group_norm_grad", loose=32)
+def group_norm_grad(g, x, mean, rstd, weight, num_groups, eps, weight_grad, bias_grad):
+    rows, dims = (x.shape[0], num_groups, -1), (0, *range(2, x.ndim))
+    d, rstd = x.reshape(rows) - mean[..., None], rstd[..., None]
+    gx = normalised_grad((g * by_channel(weight, x)).reshape(rows), d, rstd, (2,), True)
+    return gx.reshape(x.shape), (g * (d * rstd).reshape(x.shape)).sum(dims), g.sum(dims)

@@ -146,8 +146,8 @@ MODULES = (
     "step",
 )
 """Modules of kernels: a family has the same home in `backends/cpu` and in `backends/gpu`."""
-CPU_ALONE = ("recurrent",)
-"""Modules of families that only the processor has kernels for; other devices run the formulas."""
+CPU_ALONE = ("pool_mean", "groupnorm", "recurrent")
+"""Modules that only the processor has: other devices have these families' kernels elsewhere, or run the formulas."""
 
 
 def kernels_in(folder: str, modules: Iterable[str] = MODULES) -> dict[str, Any]:

@@ -236,6 +236,51 @@ cdef int batch_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     return 0
 
 
+cdef int grouped(const tf_view *x, int64_t groups, object name) except -1:
+    channels(x, name)
+    if groups < 1 or x.shape[1] % groups:
+        raise RuntimeError(f"{name}: input is {shape_of(x)}, num_groups is {groups}: expected the second size "
+                           "to be divisible by it")
+    return 0
+
+
+cdef void of_groups(tf_view *m, const tf_view *x, int64_t groups) noexcept:
+    """A number for each group of each sample."""
+    m.ndim, m.dtype = 2, computing(x.dtype)
+    m.shape[0], m.shape[1] = x.shape[0], groups
+
+
+cdef int group_norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                    const tf_attrs *at, tf_call *call, object name) except -1:
+    """(x, w?, b? -> y, mean, rstd); num_groups"""
+    cdef const tf_view *x = inputs[0]
+    grouped(x, at.i[0], name)
+    per_channel(inputs[1], x, name, "weight")
+    per_channel(inputs[2], x, name, "bias")
+    like(outputs[0], x, x.dtype)
+    of_groups(outputs[1], x, at.i[0])
+    of_groups(outputs[2], x, at.i[0])
+    return 0
+
+
+cdef int group_norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                         const tf_attrs *at, tf_call *call, object name) except -1:
+    """(g, x, mean, rstd, w? -> gx, gw, gb); after num_groups: are gw and gb wanted"""
+    cdef const tf_view *x = inputs[1]
+    cdef int dtype = inputs[4].dtype if given(inputs[4]) else x.dtype
+    cdef tf_view wanted
+    grouped(x, at.i[0], name)
+    need_match(inputs[0], x, name, "g")
+    of_groups(&wanted, x, at.i[0])
+    need_match(inputs[2], &wanted, name, "mean")
+    need_match(inputs[3], &wanted, name, "rstd")
+    per_channel(inputs[4], x, name, "weight")
+    like(outputs[0], x, x.dtype)
+    vector(outputs[1], x.shape[1] if at.i[1] else 0, dtype)
+    vector(outputs[2], x.shape[1] if at.i[2] else 0, dtype)
+    return 0
+
+
 # ---------------------------------------------------------------- losses of class labels
 
 cdef int labels(const tf_view *x, const tf_view *target, const tf_view *w, object name) except -1:
@@ -532,6 +577,7 @@ RULES = {
     "rms_norm": rule_capsule(rms_norm), "rms_norm_grad": rule_capsule(rms_norm_grad),
     "batch_norm": rule_capsule(batch_norm), "batch_norm_apply": rule_capsule(batch_norm_apply),
     "batch_norm_grad": rule_capsule(batch_norm_grad),
+    "group_norm": rule_capsule(group_norm), "group_norm_grad": rule_capsule(group_norm_grad),
     "nll_loss": rule_capsule(nll_loss), "nll_loss_grad": rule_capsule(nll_loss_grad),
     "cross_entropy": rule_capsule(cross_entropy),
     "cross_entropy_grad": rule_capsule(cross_entropy_grad),

@@ -12,6 +12,7 @@ MODULES = (
     "matmul",
     "conv",
     "norm",
+    "groupnorm",
     "loss",
     "attention",
     "recurrent",

@@ -281,7 +281,7 @@ composite(
 )
 
 
-# ---- batch, group and instance norm
+# ---- batch and instance norm
 
 
 def by_channel(v, x):
@@ -460,6 +460,8 @@ def instance_norm(x, running_mean, running_var, w, b, use_input_stats, momentum,
     n, c = x.shape[0], x.shape[1]
     size = count(x) // max(n, 1)
     need_several("instance_norm", "channel and sample", size, x)
+    if running_mean is None and running_var is None and x.dtype.itemsize >= 4:
+        return F.native_group_norm(x, w, b, c, eps)[0]
     y, mean, var = F.native_batch_norm(x.reshape((1, n * c) + tuple(x.shape[2:])), None, None, eps)
     if running_mean is not None:
         running(running_mean, F.mean(mean.reshape((n, c)), 0), momentum)
@@ -481,35 +483,4 @@ composite(
     dtypes="fh",
     method=False,
     doc="Each channel of each sample brought to mean 0 and variance 1, then w y + b.",
-)
-
-
-def group_norm(x, w, b, num_groups, eps):
-    """Layer norm of groups of channels, without weights; then weights by channel."""
-    if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise RuntimeError(
-            f"group_norm: input is {tuple(x.shape)}, num_groups is {num_groups}: "
-            "expected the second size to be divisible by it"
-        )
-    check_channels("group_norm", x, weight=w, bias=b)
-    n = 1
-    for size in x.shape[2:]:
-        n *= size
-    rows = x.reshape((x.shape[0], num_groups, x.shape[1] // num_groups * n))
-    y = F.native_layer_norm(rows, (rows.shape[2],), None, None, eps)[0].reshape(x.shape)
-    return affine(
-        y, None if w is None else by_channel(w, x), None if b is None else by_channel(b, x)
-    )
-
-
-composite(
-    "group_norm",
-    "x w? b?",
-    group_norm,
-    attrs=(attr("num_groups", "int"), EPS),
-    order="x num_groups w b eps",
-    public={"b": "bias"},
-    dtypes="fh",
-    method=False,
-    doc="Groups of channels brought to mean 0 and variance 1, then w y + b by channel.",
 )

@@ -61,7 +61,7 @@ cdef inline int64_t block_length(const Batch *s, int64_t block) noexcept nogil:
 cdef tf_channel channel_of(Batch *s, int64_t channel) noexcept nogil:
     cdef tf_channel c
     cdef int64_t at = channel * s.size
-    c.mean, c.var, c.count, c.eps = s.mean + at, s.var + at, s.n, s.eps
+    c.mean, c.var, c.rstd, c.count, c.eps = s.mean + at, s.var + at, NULL, s.n, s.eps
     c.w = s.w + at if s.w != NULL else NULL
     c.b = s.b + at if s.b != NULL else NULL
     c.sum_g, c.sum_gx = s.sum_g + at, s.sum_gx + at

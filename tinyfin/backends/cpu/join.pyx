@@ -1,15 +1,19 @@
 """Joining, padding and triangles: copies into parts of a row-major result."""
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
-    Axes, copy_items, copy_view, fill_view, gather_run, offset, push, scatter_run)
+    Axes, copy_items, copy_view, gather_run, offset, push, scatter_run)
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport narrow_padding
+
+cdef extern from "few_bytes.h" nogil:
+    void tf_copy_few(char *y, const char *x, size_t n)
+    void tf_fill_few(char *y, const char *pattern, size_t n)
 
 cdef enum:
     LOWER, UPPER
@@ -80,25 +84,80 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const
 
 # ---- padding
 
-cdef void fill_border(tf_view *y, const int64_t *first, const int64_t *inner,
-                      const char *value) noexcept nogil:
-    """All of y but the inner window: axis by axis what lies before and after, within the window of
-    earlier axes."""
-    cdef tf_view part
-    cdef int64_t at[8]
-    cdef int64_t shape[8]
+cdef struct Pad:
+    # axes of the result, at least two, of which the last is as long as memory allows
+    const char *x               # the first element that the result has
+    char *y
+    int64_t xs[9]               # steps of x
+    int64_t size[9]             # of the result
+    int64_t into[9]             # where the part of x begins in it
+    int64_t inner[9]            # and its sizes
+    int nd, item
+    int64_t planes, rows, parts, group      # rows of a part of a plane, parts of a plane, parts of a task
+    char pattern[16]            # the value, over and over
+
+
+cdef void push_padded(Pad *s, int64_t size, int64_t into, int64_t inner, int64_t step) noexcept nogil:
+    """Appends an axis inside the others, or merges it with the last where nothing lies beside it."""
+    cdef int k = s.nd - 1
+    if s.nd > 1 and into == 0 and inner == size and s.xs[k] == step * size:
+        s.size[k] *= size
+        s.into[k] *= size
+        s.inner[k] *= size
+    else:
+        s.nd += 1
+        k += 1
+        s.size[k], s.into[k], s.inner[k] = size, into, inner
+    s.xs[k] = step
+
+
+cdef bint plane_of(const Pad *s, int64_t plane, int64_t *off) noexcept nogil:
+    """Offset of what a plane of the result has of x; False where it is all border."""
+    cdef int64_t i
     cdef int k
-    for k in range(y.ndim):
-        at[k], shape[k] = 0, y.shape[k]
-    for k in range(y.ndim):
-        at[k], shape[k] = 0, first[k]
-        part_of(&part, y, at, shape)
-        fill_view(&part, value)
-        at[k] = first[k] + inner[k]
-        shape[k] = y.shape[k] - at[k]
-        part_of(&part, y, at, shape)
-        fill_view(&part, value)
-        at[k], shape[k] = first[k], inner[k]
+    cdef bint inside = True
+    for k in range(s.nd - 3, -1, -1):
+        i = plane % s.size[k] - s.into[k]
+        plane //= s.size[k]
+        inside = inside and 0 <= i < s.inner[k]
+        off[0] += i * s.xs[k]
+    return inside
+
+
+cdef void pad_rows(const Pad *s, char *y, int64_t plane, int64_t first, int64_t last) noexcept nogil:
+    """Rows of a plane; what lies between the elements of two rows is filled at once."""
+    cdef int a = s.nd - 2, b = s.nd - 1
+    cdef int64_t n = s.size[b], item = s.item, m = s.inner[b], beside = n - m, row
+    cdef int64_t i0 = max(first, s.into[a]), i1 = min(last, s.into[a] + s.inner[a]), bytes, off = 0
+    cdef const char *x
+    if not plane_of(s, plane, &off) or i0 >= i1 or m == 0:
+        tf_fill_few(y, s.pattern, (last - first) * n * item)
+        return
+    bytes = ((i0 - first) * n + s.into[b]) * item
+    tf_fill_few(y, s.pattern, bytes)
+    y += bytes
+    x = s.x + (off + (i0 - s.into[a]) * s.xs[a]) * item
+    for row in range(i0, i1):
+        if s.xs[b] == 1:
+            tf_copy_few(y, x, m * item)
+        else:
+            copy_items(y, 1, x, s.xs[b], m, s.item)
+        y += m * item
+        x += s.xs[a] * item
+        bytes = beside * item
+        if row == i1 - 1:
+            bytes = (n - s.into[b] - m + (last - i1) * n) * item
+        tf_fill_few(y, s.pattern, bytes)
+        y += bytes
+
+
+cdef void pad_task(int64_t t, void *ctx) noexcept nogil:
+    cdef const Pad *s = <const Pad *>ctx
+    cdef int64_t u, plane, first, height = s.size[s.nd - 2]
+    for u in range(t * s.group, min((t + 1) * s.group, s.planes * s.parts)):
+        plane, first = u // s.parts, u % s.parts * s.rows
+        pad_rows(s, s.y + (plane * height + first) * s.size[s.nd - 1] * s.item, plane, first,
+                 min(first + s.rows, height))
 
 
 cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outputs,
@@ -107,29 +166,34 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     """pad: count, then before and after of the last axis, ...; value."""
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
-    cdef tf_view to, source
-    cdef int64_t into[8]
-    cdef int64_t begin[8]
-    cdef int64_t shape[8]
-    cdef int64_t wide, value
-    cdef int64_t before, after
+    cdef Pad s
+    cdef int64_t wide, value, before, after, inner
     cdef int k, d, acc = TF_ACC_F64 if y.dtype == TF_F64 else (TF_ACC_F32 if y.dtype >= TF_F16
                                                                else TF_ACC_I64)
+    if y.size == 0:
+        return TF_OK
+    s.x, s.y, s.item, s.nd, s.planes = x.data, y.data, tf_itemsize[y.dtype], 0, 1
+    push_padded(&s, 1, 0, 1, 0)
     for d in range(x.ndim):
         k = x.ndim - 1 - d
         before = at.i[1 + 2 * k] if 2 * k < at.i[0] else 0
         after = at.i[2 + 2 * k] if 2 * k < at.i[0] else 0
-        begin[d], into[d] = max(-before, 0), max(before, 0)
-        shape[d] = max(x.shape[d] + min(before, 0) + min(after, 0), 0)
-        if shape[d] == 0:           # cropped to nothing: all border
-            begin[d] = into[d] = 0
+        inner = max(x.shape[d] + min(before, 0) + min(after, 0), 0)
+        if before < 0 and inner:
+            s.x -= before * x.strides[d] * s.item
+        push_padded(&s, y.shape[d], max(before, 0) if inner else 0, inner, x.strides[d])
+    if s.nd == 1:
+        push_padded(&s, 1, 0, 1, 1)
     CONVERT.load[acc][TF_F64](&wide, &at.f[0], 1)
     CONVERT.store[y.dtype](&value, &wide, 1)
-    fill_border(y, into, shape, <char *>&value)
-    part_of(&to, y, into, shape)
-    part_of(&source, x, begin, shape)
-    if to.size:
-        copy_view(&to, &source)
+    for k in range(16 // s.item):
+        memcpy(s.pattern + k * s.item, &value, s.item)
+    for k in range(s.nd - 2):
+        s.planes *= s.size[k]
+    s.rows = min(s.size[s.nd - 2], max(<int64_t>1, TASK // s.size[s.nd - 1]))
+    s.parts = (s.size[s.nd - 2] + s.rows - 1) // s.rows
+    s.group = max(<int64_t>1, TASK // (s.rows * s.size[s.nd - 1]))
+    parallel_for((s.planes * s.parts + s.group - 1) // s.group, 0.03 * s.item * y.size, pad_task, &s)
     return TF_OK
 
 

@@ -24,12 +24,19 @@ typedef struct {
   double eps;
 } tf_norm_rows;
 
-/* One channel of a batch norm, or 16: pointers to as many numbers; w and b may be NULL. */
+/* One channel of a batch norm, or 16: pointers to as many numbers; w and b may be NULL. For one, rstd
+   may stand for var and eps, and sums are those of the group that the channel belongs to. */
 typedef struct {
-  const void *mean, *var, *w, *b, *sum_g, *sum_gx;
+  const void *mean, *var, *rstd, *w, *b, *sum_g, *sum_gx;
   int64_t count;
   double eps;
 } tf_channel;
+
+/* A channel in samples that are gstep and xstep apart: `run` numbers in each, with a mean and rstd. */
+typedef struct {
+  const void *g, *x, *mean, *rstd;
+  int64_t gstep, xstep, step, run;
+} tf_channel_runs;
 
 /* Largest number of each row, and the logarithm of the sum of exp(x - shift). */
 typedef struct {
@@ -75,7 +82,11 @@ typedef struct {
   void (*divide)(void *a, int64_t by, int64_t n);
   void (*channel)(void *y, const void *x, const tf_channel *c, int64_t n);
   void (*channel_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
-  /* the same by columns of a tile, n <= 2048 but for sum_tile, which may then overwrite x */
+  void (*scaled)(void *y, const void *g, const void *w, int64_t n); /* g times the number w */
+  /* g and g xhat of n places of a channel, counted over all samples */
+  void (*shares)(void *terms, void *products, const tf_channel_runs *a, int64_t first, int64_t n);
+  void (*group_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
+  /* channels by columns of a tile, n <= 2048 but for sum_tile, which may then overwrite x */
   void (*sum_tile)(void *sums, void *x, int64_t n);
   void (*sqdiff_tile)(void *sums, const void *x, const void *mean, int64_t n);
   void (*xhat_tile)(void *sums, const void *g, const void *x, const tf_channel *c, int64_t n);

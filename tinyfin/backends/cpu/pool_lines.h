@@ -131,13 +131,6 @@ INLINE void NAME(add_tap)(const T *x, int64_t step, int64_t n, T *restrict acc) 
 
 static void NAME(add)(const tf_pool_line *p, const void *x, void *acc) {
   const int64_t step = p->stride * p->step;
-  if (!p->reach) { /* one window, all inside */
-    const T *s = (const T *)x - p->pad * p->step;
-    T a = *(T *)acc;
-    for (int64_t r = 0; r < p->k; r++) a += s[r * p->step];
-    *(T *)acc = a;
-    return;
-  }
   for (int64_t r = 0; r < p->k; r++) {
     const int64_t o = p->reach[2 * r], n = p->reach[2 * r + 1] - o;
     const T *s = (const T *)x + (o * p->stride - p->pad + r * p->dil) * p->step;
@@ -146,6 +139,29 @@ static void NAME(add)(const tf_pool_line *p, const void *x, void *acc) {
     if (step == 1) NAME(add_tap)(s, 1, n, a);
     else if (step == 2) NAME(add_tap)(s, 2, n, a);
     else NAME(add_tap)(s, step, n, a);
+  }
+}
+
+/* four windows at a time, since each addition of one waits for the one before */
+static void NAME(wide)(const void *x, int64_t step, const int64_t *reach, int64_t n, void *acc) {
+  enum { AT_ONCE = 4 };
+  T *to = acc;
+  for (int64_t o = 0; o < n; o += AT_ONCE, reach += 2 * AT_ONCE) {
+    const T *from[AT_ONCE];
+    T a[AT_ONCE];
+    int64_t size[AT_ONCE], least = INT64_MAX;
+    const int some = n - o < AT_ONCE ? (int)(n - o) : AT_ONCE;
+    for (int k = 0; k < AT_ONCE; k++) {
+      const int w = k < some ? k : 0;
+      from[k] = (const T *)x + reach[2 * w] * step, size[k] = reach[2 * w + 1] - reach[2 * w];
+      least = size[k] < least ? size[k] : least, a[k] = to[o + w];
+    }
+    for (int64_t i = 0; i < least; i++)
+      for (int k = 0; k < AT_ONCE; k++) a[k] += from[k][i * step];
+    for (int k = 0; k < some; k++) {
+      for (int64_t i = least > 0 ? least : 0; i < size[k]; i++) a[k] += from[k][i * step];
+      to[o + k] = a[k];
+    }
   }
 }
 

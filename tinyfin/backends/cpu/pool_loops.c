@@ -1,9 +1,9 @@
 /* Lines of pooling windows for one instruction set; exports one table. */
 #include <string.h>
 #include "isa.h"
-#include "lanes.h"
 #include "pool_loops.h"
 #include "shuffles.h"
+#include "simd.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define NAME(x) TF_JOIN(x, TAG)
@@ -75,17 +75,21 @@
 #define TAG float
 #define T float
 #include "pool_lines.h"
+#include "pool_tiles.h"
 #undef TAG
 #undef T
 
 #define TAG double
 #define T double
 #include "pool_lines.h"
+#include "pool_tiles.h"
 #undef TAG
 #undef T
 
 #define MAX_OF(tag, item, key) {lowest_##tag, line_##tag, end_##tag, windows_##tag, item, key}
-#define SUM_OF(T) {begin_##T, add_##T, divide_##T, spread_##T}
+#define SUM_OF(T) {begin_##T, add_##T, wide_##T, divide_##T, spread_##T}
+#define TILE_OF(T) {lift_##T, lower_##T, join_##T, share_##T}
 const tf_pool_table TF_NAME(tf_pool) = {
     {MAX_OF(f16, 2, 4), MAX_OF(bf16, 2, 4), MAX_OF(f32, 4, 4), MAX_OF(f64, 8, 8)},
-    {SUM_OF(float), SUM_OF(double)}};
+    {SUM_OF(float), SUM_OF(double)},
+    {TILE_OF(float), TILE_OF(double)}};

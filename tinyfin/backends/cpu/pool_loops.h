@@ -32,15 +32,30 @@ typedef struct {
   void (*begin)(void *acc, int64_t n);
   void (*add)(const tf_pool_line *p, const void *x,
               void *acc);     /* windows take their elements */
+  /* the same of few wide windows, o the elements reach[2 o] up to reach[2 o + 1], `step` apart in memory */
+  void (*wide)(const void *x, int64_t step, const int64_t *reach, int64_t n, void *acc);
   void (*divide)(void *acc, const int64_t *counts, int64_t factor,
                  int64_t n); /* by factor * counts[o] */
   void (*spread)(const tf_pool_line *p, const void *share,
                  void *x); /* elements take their windows' shares */
 } tf_pool_sum;
 
+/* TF_PLANES planes side by side: a tile has a row of as many numbers for each place. Planes begin `at` bytes after
+   x[c] or y[c]; `lift` reads n places of all of them, `step` elements apart, `lower` writes n neighbouring places of the
+   first `count`. `join` adds to row o of acc the places reach[2 o] up to reach[2 o + 1] of each line, one line after the
+   other; `share` divides row o by factor * counts[o]. */
+#define TF_PLANES 16
+typedef struct {
+  void (*lift)(void *tile, const char *const *x, int64_t at, int64_t step, int64_t n);
+  void (*lower)(char *const *y, int64_t at, int count, const void *tile, int64_t n);
+  void (*join)(void *acc, const void *const *rows, int64_t lines, const int64_t *reach, int64_t n);
+  void (*share)(void *acc, const int64_t *counts, int64_t factor, int64_t n);
+} tf_pool_tile;
+
 typedef struct {
   tf_pool_max max[4]; /* f16, bf16, f32, f64 */
   tf_pool_sum sum[2]; /* f32, f64 */
+  tf_pool_tile tile[2];
 } tf_pool_table;
 
 #endif

@@ -157,6 +157,25 @@ cdef void rows_in_place(const Lanes *s, int64_t o, int64_t end) noexcept nogil:
         o += run
 
 
+cdef bint rows_follow(const Lanes *s) noexcept nogil:
+    """Rows of one block each that lie one after the other, so that several can be widened together."""
+    cdef const Axes *kept = &s.r.kept
+    return (not s.native and s.blocks == 1 and s.what <= MEAN and 1 < s.r.n <= TF_BLOCK // 2
+            and s.r.gone.nd == 1 and s.r.gone.s[0][0] == 1 and kept.nd == 1 and kept.s[0][0] == s.r.n)
+
+
+cdef void rows_widened(const Lanes *s, int64_t o, int64_t end) noexcept nogil:
+    cdef char spare[12 * TF_BLOCK]
+    cdef char wide[8 * TF_BLOCK]
+    cdef char values[4 * TF_BLOCK]      # n > 1
+    cdef int64_t n = s.r.n, run
+    while o < end:
+        run = min(end - o, TF_BLOCK // n)
+        LOOPS.block_rows[s.op][s.acc](values, widened(s, s.r.x + o * n * s.r.item, run * n, spare, wide), n, run, n)
+        finish(s, o, run, values)
+        o += run
+
+
 cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
     cdef const Lanes *s = <const Lanes *>ctx
     cdef int64_t o, base, end = min(s.r.outs, (t + 1) * s.group)
@@ -165,6 +184,9 @@ cdef void short_rows(int64_t t, void *ctx) noexcept nogil:
         and s.r.kept.nd and
             s.what <= MEAN):
         rows_in_place(s, t * s.group, end)
+        return
+    if rows_follow(s):
+        rows_widened(s, t * s.group, end)
         return
     for o in range(t * s.group, end):
         base = offset(&s.r.kept, 0, o)

@@ -110,14 +110,6 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
       for (int j = 0; j < h; j++) a[j] = a[j] OP a[j + h];                                        \
     *(T *)y = a[0];                                                                               \
   }                                                                                               \
-  static void block_rows_##op##_##s(void *y, const void *x, int64_t stride, int64_t rows,         \
-                                    int64_t n) {                                                  \
-    T *a = y;                                                                                     \
-    const T *p = x;                                                                               \
-    if (n == 16) for (; rows > 0; rows--, a++, p += stride) small_##op##_##s(a, p, 16);           \
-    else if (n < 16) for (; rows > 0; rows--, a++, p += stride) small_##op##_##s(a, p, n);        \
-    else for (; rows > 0; rows--, a++, p += stride) block_##op##_##s(a, p, n);                    \
-  }                                                                                               \
   static void rows_##op##_##s(void *lanes, int64_t w, const void *x0, int64_t stride,             \
                               int64_t first, int64_t n) {                                         \
     const T *restrict x = x0;                                                                     \
@@ -139,12 +131,57 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
       if (used > h) used = h;                                                                     \
     }                                                                                             \
   }
+/* Rows one after the other, as many as a vector has lanes: each is joined to one vector, and those are turned over, so that
+   the last steps of the halving are the same additions of all of them. */
+#define BLOCK_ROWS(op, OP, s, T, I)                                                               \
+  FN tf_v_##T some_##op##_##s(const T *x, int n, tf_v_##T unit) { /* the first n lanes */         \
+    typedef I IV __attribute__((vector_size(TF_VBYTES)));                                         \
+    static const I index[16] __attribute__((aligned(64))) = {0, 1, 2,  3,  4,  5,  6,  7,         \
+                                                             8, 9, 10, 11, 12, 13, 14, 15};       \
+    const IV keep = *(const IV *)index < (IV){0} + n;                                             \
+    return (tf_v_##T)(((IV)tf_load_part_##T(x, n) & keep) | ((IV)unit & ~keep));                  \
+  }                                                                                               \
+  FN tf_v_##T folded_##op##_##s(const T *x, int64_t n, tf_v_##T unit) {                           \
+    enum { W = TF_LANES(T), NV = TF_SUM_LANES / W };                                              \
+    tf_v_##T a[NV];                                                                               \
+    TF_EACH(k, NV) a[k] = unit;                                                                   \
+    for (; n >= TF_SUM_LANES; n -= TF_SUM_LANES, x += TF_SUM_LANES)                               \
+      TF_EACH(k, NV) a[k] = a[k] OP tf_load_##T(x + k * W);                                       \
+    TF_EACH(k, NV) if (n >= (k + 1) * W) a[k] = a[k] OP tf_load_##T(x + k * W);                   \
+    else if (n > k * W) a[k] = a[k] OP some_##op##_##s(x + k * W, (int)n - k * W, unit);          \
+    TF_EACH(d, 6) for (int k = 0, h = NV >> (d + 1); k < h; k++) a[k] = a[k] OP a[k + h];         \
+    return a[0];                                                                                  \
+  }                                                                                               \
+  static void block_rows_##op##_##s(void *y, const void *x, int64_t stride, int64_t rows,         \
+                                    int64_t n) {                                                  \
+    enum { W = TF_LANES(T) };                                                                     \
+    T *a = y;                                                                                     \
+    const T *p = x;                                                                               \
+    const tf_v_##T unit = tf_splat_##T(unit_##op##_##s);                                          \
+    for (; n <= 512 && rows > 1; rows -= W, a += W, p += W * stride) {                            \
+      tf_v_##T r[W];                                                                              \
+      if (rows >= W) TF_EACH(k, W) r[k] = folded_##op##_##s(p + k * stride, n, unit);             \
+      else for (int k = 0; k < W; k++)                                                            \
+        r[k] = k < rows ? folded_##op##_##s(p + k * stride, n, unit) : unit;                      \
+      tf_transpose_##T(r);                                                                        \
+      TF_EACH(d, 4) for (int k = 0, h = W >> (d + 1); k < h; k++) r[k] = r[k] OP r[k + h];        \
+      if (rows >= W) tf_store_##T(a, r[0]);                                                       \
+      else tf_store_part_##T(a, r[0], (int)rows);                                                 \
+    }                                                                                             \
+    for (; rows > 0; rows--, a++, p += stride) block_##op##_##s(a, p, n);                         \
+  }
 LANE_OPS(sum, +, f32, float)
 LANE_OPS(sum, +, f64, double)
 LANE_OPS(sum, +, i64, uint64_t)
 LANE_OPS(prod, *, f32, float)
 LANE_OPS(prod, *, f64, double)
 LANE_OPS(prod, *, i64, uint64_t)
+BLOCK_ROWS(sum, +, f32, float, int32_t)
+BLOCK_ROWS(sum, +, f64, double, int64_t)
+BLOCK_ROWS(sum, +, i64, uint64_t, int64_t)
+BLOCK_ROWS(prod, *, f32, float, int32_t)
+BLOCK_ROWS(prod, *, f64, double, int64_t)
+BLOCK_ROWS(prod, *, i64, uint64_t, int64_t)
 
 #define SQUARE(s, T)                                                                              \
   static void square_##s(void *y0, const void *x0, const void *mean, int64_t step, int64_t n) {   \
