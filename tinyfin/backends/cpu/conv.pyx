@@ -11,6 +11,7 @@ from libc.string cimport memset
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.conv_weight cimport conv_grad_weight
+from tinyfin.backends.cpu.depthwise cimport *
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.spatial cimport *
@@ -99,6 +100,8 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, False) \
             and winograd(&s, False, x, w, bias, y) == TF_OK:
         return TF_OK
+    if depthwise_pays(&s):
+        return depthwise(&s, x, w, bias, y, call)
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.og, s.cg * s.taps
     q.w_step, q.w_group = q.k, s.og * q.k
@@ -262,15 +265,6 @@ cdef bint padding_pays(const Shape *s) noexcept nogil:
     return reached >= 0.7 * all and image <= LARGEST
 
 
-cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
-    """Whether zero times each accumulator is zero."""
-    cdef double sum = 0
-    cdef int64_t i
-    for i in range(n):
-        sum += 0 * ((<const double *>w)[i] if wide else (<const float *>w)[i])
-    return sum == 0
-
-
 cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call,
                   bint padded) noexcept nogil:
     """Tables, panels and classes of gx; x is zero already where no tap reaches. With zeros beside g, all is one class."""
@@ -326,6 +320,7 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     cdef tf_view *x = outputs[0]
     cdef Shape s
     cdef Job q
+    cdef int rc
     if not takes(g, w):
         return TF_EUNSUPPORTED
     if x.size == 0 or g.size == 0:
@@ -336,6 +331,10 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, True) \
             and winograd(&s, True, g, w, NULL, x) == TF_OK:
         return TF_OK
+    if not call.mode & TF_DETERMINISTIC and depthwise_input_pays(&s):
+        rc = depthwise_input(&s, g, w, x, call)
+        if rc != TF_EUNSUPPORTED:
+            return rc
     memset(x.data, 0, x.size * tf_itemsize[x.dtype])
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.cg, s.og * s.taps

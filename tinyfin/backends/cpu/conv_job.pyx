@@ -305,3 +305,12 @@ cdef void spread(const tf_view *v, const Shape *s, char *to) noexcept nogil:
             rest //= v.shape[d]
         s.kind.widen(s.dtype, v.data + at * tf_itemsize[s.dtype], v.strides[v.ndim - 1], last, to)
         to += last * s.kind.itemsize
+
+
+cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
+    """Whether zero times each accumulator is zero."""
+    cdef double sum = 0
+    cdef int64_t i
+    for i in range(n):
+        sum += 0 * ((<const double *>w)[i] if wide else (<const float *>w)[i])
+    return sum == 0

@@ -59,6 +59,15 @@ static void NAME(halve)(const T *s, int64_t n, T *d) {
   }
 }
 
+/* a short row; `over`: d may be written up to a vector past its end */
+TF_INLINE void NAME(move)(const T *s, int64_t n, T *d, int over) {
+  int64_t i = 0;
+  for (; n - i >= L; i += L) STORE(d + i, LOAD(s + i));
+  if (i == n) return;
+  if (over) STORE(d + i, LOAD_PART(s + i, (int)(n - i)));
+  else STORE_PART(d + i, LOAD_PART(s + i, (int)(n - i)), (int)(n - i));
+}
+
 /* rows of a padded copy */
 static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
   const int64_t size = tf_itemsize[p->dtype];
@@ -66,11 +75,39 @@ static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *ds
   T *d = dst;
   for (; rows > 0; rows--, s += p->row * size) {
     for (int64_t i = 0; i < p->before; i++) *d++ = 0;
-    if (p->dtype == OWN && p->step == 1) memcpy(d, s, p->n * sizeof(T));
-    else if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
+    if (p->dtype == OWN && p->step == 1) {
+      if (p->n < 8 * L) NAME(move)((const T *)s, p->n, d, rows > 1 && p->before + p->n + p->after >= L);
+      else memcpy(d, s, p->n * sizeof(T));
+    } else if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
     else NAME(widen)(p->dtype, s, p->step, p->n, d);
     d += p->n;
     for (int64_t i = 0; i < p->after; i++) *d++ = 0;
+  }
+}
+
+/* the same for the two halves of lines, each with zeros of its own: even elements of src, then odd ones */
+static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *src, int64_t rows, void *even,
+                              void *odd) {
+  const T *s = src;
+  T *d = even, *e = odd;
+  const int64_t most = p->n > q->n ? p->n : q->n, there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n;
+  for (; rows > 0; rows--, s += p->row) {
+    const int over = rows > 1 && p->before + p->n + p->after >= L; /* what is written past a half comes again */
+    for (int64_t i = 0; i < p->before; i++) *d++ = 0;
+    for (int64_t i = 0; i < q->before; i++) *e++ = 0;
+    for (int64_t i = 0; i < most; i += L) {
+      const int64_t left = there - 2 * i;
+      const V a = left < L ? LOAD_PART(s + 2 * i, (int)left) : LOAD(s + 2 * i);
+      const V b = left >= 2 * L ? LOAD(s + 2 * i + L) : left > L ? LOAD_PART(s + 2 * i + L, (int)(left - L)) : (V){0};
+      const V x = TF_JOIN(tf_even, T)(a, b), y = TF_JOIN(tf_odd, T)(a, b);
+      if (over || p->n - i >= L) STORE(d + i, x);
+      else if (p->n > i) STORE_PART(d + i, x, (int)(p->n - i));
+      if (over || q->n - i >= L) STORE(e + i, y);
+      else if (q->n > i) STORE_PART(e + i, y, (int)(q->n - i));
+    }
+    d += p->n, e += q->n;
+    for (int64_t i = 0; i < p->after; i++) *d++ = 0;
+    for (int64_t i = 0; i < q->after; i++) *e++ = 0;
   }
 }
 

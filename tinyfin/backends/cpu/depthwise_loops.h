@@ -1,0 +1,29 @@
+/* Inner loops of convolutions with one channel per group: rows of results from lines of a padded copy. */
+#ifndef TF_DEPTHWISE_LOOPS_H
+#define TF_DEPTHWISE_LOOPS_H
+#include <stdint.h>
+
+/* Result row o is the chain over (i, j) of w[i][j] times the copy's line o * stride + i from col[j] on. Lines are places
+   in the copy, in elements: line[t] for t = 0, 1, ...; line[t + stride] - line[t] is the same for all t. A vector past
+   the end of a line is readable. */
+typedef struct {
+  int64_t rows, cols; /* of the kernel */
+  int64_t stride, n;  /* n results per row */
+  int64_t y_row;      /* elements between rows of results; may be negative */
+  const int64_t *line, *col;
+  const void *w;    /* accumulators, rows x cols */
+  const void *bias; /* one accumulator, added after the chain, or NULL */
+  int32_t load;     /* chains go on from what y holds */
+} tf_depthwise;
+
+typedef struct {
+  void (*rows)(const tf_depthwise *p, const void *x, int64_t rows, void *y);
+  /* y[2 i] = a[i], y[2 i + 1] = b[i] for n elements of y */
+  void (*turns)(const void *a, const void *b, int64_t n, void *y);
+} tf_depthwise_kind;
+
+typedef struct {
+  tf_depthwise_kind kind[2]; /* float, double */
+} tf_depthwise_table;
+
+#endif
