@@ -183,29 +183,35 @@ cdef inline void phase_of(const Shape *s, const Phases *f, const int64_t *phase,
     p.row.step, p.row.row, p.row.dtype = s.stride[2] * xs[2], s.stride[1] * xs[1], s.dtype
 
 
+cdef inline void zero(char *to, int64_t before, int64_t all, int64_t after) noexcept nogil:
+    """The first and the last of some bytes."""
+    if before:
+        memset(to, 0, before)
+    if after:
+        memset(to + all - after, 0, after)
+
+
 cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, const Phase *other, const char *x,
                             const int64_t *xs, char *to, char *beside) noexcept nogil:
     """One phase of a plane: zeros where it lies outside x. If there is another, whose rows are the odd elements where
     this one's are the even ones, that too."""
     cdef int64_t row = f.size[2] * s.kind.itemsize, sheet = f.size[1] * row, before = p.first[1] * row, q0
+    cdef int64_t after = (f.size[1] - p.last[1]) * row
     cdef const char *from_
-    cdef int64_t after = (f.size[1] - p.last[1]) * row, there = sheet - after
     for q0 in range(f.size[0]):
         if p.first[0] <= q0 < p.last[0]:
             from_ = x + ((p.at[0] + (q0 - p.first[0]) * s.stride[0]) * xs[0] + p.at[1] * xs[1] + p.at[2] * xs[2]) \
                 * tf_itemsize[s.dtype]
-            memset(to, 0, before)
-            memset(to + there, 0, after)
+            zero(to, before, sheet, after)
             if other != NULL:
-                memset(beside, 0, before)
-                memset(beside + there, 0, after)
+                zero(beside, before, sheet, after)
                 s.kind.fill_halves(&p.row, &other.row, from_, p.last[1] - p.first[1], to + before, beside + before)
             else:
                 s.kind.fill(&p.row, from_, p.last[1] - p.first[1], to + before)
         else:
-            memset(to, 0, sheet)
+            zero(to, sheet, sheet, 0)
             if other != NULL:
-                memset(beside, 0, sheet)
+                zero(beside, sheet, sheet, 0)
         to += sheet
         beside += sheet
 

@@ -17,6 +17,8 @@ from tinyfin.core.abi cimport *
 cdef enum:
     NEAR = 8192              # elements of a copy that stay in the nearest cache
     ROWS = 24                # rows of results that are computed together, and twice as many, end with a band
+    WORK = 1 << 15           # multiply-adds of a task, where planes are small
+    AHEAD = 1 << 14          # bytes of the next plane that are called while one is computed
     MANY = 2                 # results per channel up to which lines are read from the copy for each
 
 cdef const tf_depthwise_table *TABLE = <const tf_depthwise_table *>isa_table(b"depthwise")
@@ -31,6 +33,7 @@ cdef struct Work:
     const char *w                     # accumulators
     const char *bias                  # accumulators, or NULL
     int64_t band, bands               # rows of `to` in a task, and how many such make a plane
+    int64_t some                      # planes of a task
     int failed
 
 
@@ -50,6 +53,7 @@ cdef void cut(Work *q, int64_t rows, int64_t each) noexcept nogil:
     """Bands of rows, each of which needs `each` more elements of a copy."""
     q.band = min(rows, max(<int64_t>ROWS, NEAR // max(each, 1) // ROWS * ROWS))
     q.bands = (rows + q.band - 1) // q.band
+    q.some = max(<int64_t>1, WORK // (q.s.og * q.s.taps * q.s.places // q.bands + 1))
 
 
 cdef int run(Work *q, const tf_view *from_, const tf_view *w, const tf_view *bias, tf_view *to, tf_call *call,
@@ -77,7 +81,7 @@ cdef int run(Work *q, const tf_view *from_, const tf_view *w, const tf_view *bia
     if gradient and not finite(q.w, w.size, s.dtype == TF_F64):
         rc = TF_EUNSUPPORTED
     else:
-        parallel_for(s.n * s.c * q.bands, s.n * s.o * (s.kind.fma_ns * 2 * s.taps * s.places + 0.2 * s.area), task, q)
+        parallel_for((s.n * s.c + q.some - 1) // q.some * q.bands, s.n * s.o * (s.kind.fma_ns * 2 * s.taps * s.places + 0.2 * s.area), task, q)
         if q.failed:
             rc = TF_ENOMEM
     scratch_pop(r.bytes)
@@ -104,19 +108,24 @@ cdef int64_t lines_of(const Shape *s, const Phases *f, int64_t *line, int64_t *c
     return s.out[1]
 
 
+cdef const char *plane(const Work *q, int64_t i, int64_t channels) noexcept nogil:
+    """Plane i of what is read, of so many channels."""
+    cdef const tf_view *v = q.from_
+    return v.data + (i // channels * v.strides[0] + i % channels * v.strides[1]) * tf_itemsize[v.dtype]
+
+
 cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
-    """A band of all results of one channel of one image."""
+    """A band of all results of some channels."""
     cdef Work *q = <Work *>ctx
     cdef Shape s = q.s[0]
     cdef Phases f
     cdef tf_depthwise p
-    cdef int64_t first = t % q.bands * q.band, c = t // q.bands % s.c, image = t // q.bands // s.c
-    cdef int64_t item = s.kind.itemsize, size = tf_itemsize[s.dtype], lines, apart, i, o, bytes
+    cdef int64_t band = t % q.bands * q.band, first = t // q.bands * q.some, c, item = s.kind.itemsize, lines, apart, bytes
+    cdef int64_t soon = min(s.area * tf_itemsize[s.dtype], <int64_t>AHEAD)
     cdef char *copy
     cdef char *acc
-    cdef char *y
-    s.out[1] = min(q.band, s.out[1] - first)
-    s.pad[1] -= first * s.stride[1]
+    s.out[1] = min(q.band, s.out[1] - band)
+    s.pad[1] -= band * s.stride[1]
     phases_of(&s, &f)
     lines = (s.out[1] + s.kernel[1]) * s.stride[1]
     bytes = (lines + s.kernel[2]) * 8 + (f.plane + SLACK + (0 if s.own else s.out[1] * s.out[2])) * item
@@ -128,19 +137,30 @@ cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
     p.line = <int64_t *>(acc + (0 if s.own else s.out[1] * s.out[2] * item))
     p.col = p.line + lines
     apart = lines_of(&s, &f, <int64_t *>p.line, <int64_t *>p.col)
-    fill_plane(&s, &f, q.from_.data + (image * q.from_.strides[0] + c * q.from_.strides[1]) * size, q.xs, copy)
     p.rows, p.cols, p.stride, p.n = s.kernel[1], s.kernel[2], s.stride[1] if s.dil[1] == 1 else 1, s.out[2]
     p.y_row, p.load = apart * s.out[2], 0
-    for o in range(c * s.og, (c + 1) * s.og):
-        p.w = q.w + o * s.taps * item
-        p.bias = q.bias + o * item if q.bias != NULL else NULL
-        y = q.to.data + ((image * s.o + o) * s.places + first * s.out[2]) * size
+    for c in range(first, min(first + q.some, s.n * s.c)):
+        fill_plane(&s, &f, plane(q, c, s.c), q.xs, copy)
+        if q.bands == 1 and c + 1 < s.n * s.c:
+            tf_soon(plane(q, c + 1, s.c), soon)
+        results(q, &s, &f, &p, c, band, apart, copy, acc)
+    scratch_pop(bytes)
+
+
+cdef void results(const Work *q, const Shape *s, const Phases *f, tf_depthwise *p, int64_t c, int64_t band, int64_t apart,
+                  const char *copy, char *acc) noexcept nogil:
+    """Results of a plane's channel."""
+    cdef int64_t item = s.kind.itemsize, o, i
+    cdef char *y
+    for o in range(s.og):
+        p.w = q.w + (c % s.c * s.og + o) * s.taps * item
+        p.bias = q.bias + (c % s.c * s.og + o) * item if q.bias != NULL else NULL
+        y = q.to.data + ((c * s.og + o) * s.places + band * s.out[2]) * tf_itemsize[s.dtype]
         for i in range(min(apart, s.out[1])):
-            q.kind.rows(&p, copy + i * f.size[2] * item, (s.out[1] - i + apart - 1) // apart,
+            q.kind.rows(p, copy + i * f.size[2] * item, (s.out[1] - i + apart - 1) // apart,
                         (y if s.own else acc) + i * s.out[2] * item)
         if not s.own:
             s.kind.narrow(s.dtype, acc, s.out[1] * s.out[2], y, 1)
-    scratch_pop(bytes)
 
 
 cdef int depthwise(const Shape *s, const tf_view *x, const tf_view *w, const tf_view *bias, tf_view *y,
@@ -255,15 +275,14 @@ cdef void put_classes(const Work *q, const Band *b, char *x) noexcept nogil:
 
 
 cdef void input_task(int64_t t, void *ctx) noexcept nogil:
-    """A band of the gradient of one channel of one image."""
+    """A band of the gradient of some channels."""
     cdef Work *q = <Work *>ctx
     cdef const Shape *s = q.s
     cdef Shape part = s[0]            # of the copy of g
     cdef Phases f
     cdef Band b
-    cdef int64_t c = t // q.bands % s.c, image = t // q.bands // s.c, item = s.kind.itemsize
-    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, acc = 0, o, d
-    cdef const char *g
+    cdef int64_t first = t // q.bands * q.some, c, item = s.kind.itemsize
+    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, acc = 0, o, d, soon = min(s.places * size, <int64_t>AHEAD)
     cdef char *x
     b.first = t % q.bands * q.band
     b.end = min(b.first + q.band, s.size[1])
@@ -287,13 +306,15 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
     b.line = <int64_t *>(b.w + s.taps * 8)
     b.col = b.line + lines
     b.acc = <char *>(b.col + s.kernel[2]) if acc else NULL
-    x = q.to.data + ((image * s.c + c) * s.area + b.first * s.size[2]) * size
-    for o in range(c * s.og, (c + 1) * s.og):
-        g = q.from_.data + (image * q.from_.strides[0] + o * q.from_.strides[1]) * size
-        fill_plane(&part, &f, g, q.xs, b.copy)
-        classes(q, &b, q.w + o * s.taps * item, x, o > c * s.og)
-    if acc:
-        put_classes(q, &b, x)
+    for c in range(first, min(first + q.some, s.n * s.c)):
+        x = q.to.data + (c * s.area + b.first * s.size[2]) * size
+        for o in range(s.og):
+            fill_plane(&part, &f, plane(q, c * s.og + o, s.o), q.xs, b.copy)
+            if q.bands == 1 and c * s.og + o + 1 < s.n * s.o:
+                tf_soon(plane(q, c * s.og + o + 1, s.o), soon)
+            classes(q, &b, q.w + (c % s.c * s.og + o) * s.taps * item, x, o > 0)
+        if acc:
+            put_classes(q, &b, x)
     scratch_pop(bytes)
 
 

@@ -26,4 +26,9 @@ typedef struct {
   tf_depthwise_kind kind[2]; /* float, double */
 } tf_depthwise_table;
 
+/* bytes that are wanted soon */
+static inline void tf_soon(const void *p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)p + i);
+}
+
 #endif

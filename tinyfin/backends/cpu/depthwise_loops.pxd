@@ -16,3 +16,5 @@ cdef extern from "depthwise_loops.h" nogil:
 
     ctypedef struct tf_depthwise_table:
         tf_depthwise_kind kind[2]
+
+    void tf_soon(const void *p, int64_t bytes)

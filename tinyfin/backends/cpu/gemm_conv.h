@@ -90,20 +90,27 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
                               void *odd) {
   const T *s = src;
   T *d = even, *e = odd;
-  const int64_t most = p->n > q->n ? p->n : q->n, there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n;
+  const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L;
+  const int left = (int)(there - 2 * whole), low = left < L ? left : L; /* after pairs of whole vectors */
+  const int evens = (int)(p->n - whole), odds = (int)(q->n - whole);
   for (; rows > 0; rows--, s += p->row) {
-    const int over = rows > 1 && p->before + p->n + p->after >= L; /* what is written past a half comes again */
     for (int64_t i = 0; i < p->before; i++) *d++ = 0;
     for (int64_t i = 0; i < q->before; i++) *e++ = 0;
-    for (int64_t i = 0; i < most; i += L) {
-      const int64_t left = there - 2 * i;
-      const V a = left < L ? LOAD_PART(s + 2 * i, (int)left) : LOAD(s + 2 * i);
-      const V b = left >= 2 * L ? LOAD(s + 2 * i + L) : left > L ? LOAD_PART(s + 2 * i + L, (int)(left - L)) : (V){0};
+    for (int64_t i = 0; i < whole; i += L) {
+      const V a = LOAD(s + 2 * i), b = LOAD(s + 2 * i + L);
+      STORE(d + i, TF_JOIN(tf_even, T)(a, b));
+      STORE(e + i, TF_JOIN(tf_odd, T)(a, b));
+    }
+    if (left) {
+      const V a = LOAD_PART(s + 2 * whole, low), b = left > L ? LOAD_PART(s + 2 * whole + L, left - L) : (V){0};
       const V x = TF_JOIN(tf_even, T)(a, b), y = TF_JOIN(tf_odd, T)(a, b);
-      if (over || p->n - i >= L) STORE(d + i, x);
-      else if (p->n > i) STORE_PART(d + i, x, (int)(p->n - i));
-      if (over || q->n - i >= L) STORE(e + i, y);
-      else if (q->n > i) STORE_PART(e + i, y, (int)(q->n - i));
+      if (rows > 1 && p->before + p->n + p->after >= L) { /* what is written past a half comes again */
+        STORE(d + whole, x);
+        STORE(e + whole, y);
+      } else {
+        STORE_PART(d + whole, x, evens);
+        if (odds) STORE_PART(e + whole, y, odds);
+      }
     }
     d += p->n, e += q->n;
     for (int64_t i = 0; i < p->after; i++) *d++ = 0;
