@@ -192,7 +192,7 @@ cdef inline void zero(char *to, int64_t before, int64_t all, int64_t after) noex
 
 
 cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, const Phase *other, const char *x,
-                            const int64_t *xs, char *to, char *beside) noexcept nogil:
+                            const int64_t *xs, char *to, char *beside, bint first) noexcept nogil:
     """One phase of a plane: zeros where it lies outside x. If there is another, whose rows are the odd elements where
     this one's are the even ones, that too."""
     cdef int64_t row = f.size[2] * s.kind.itemsize, sheet = f.size[1] * row, before = p.first[1] * row, q0
@@ -202,13 +202,15 @@ cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, con
         if p.first[0] <= q0 < p.last[0]:
             from_ = x + ((p.at[0] + (q0 - p.first[0]) * s.stride[0]) * xs[0] + p.at[1] * xs[1] + p.at[2] * xs[2]) \
                 * tf_itemsize[s.dtype]
-            zero(to, before, sheet, after)
-            if other != NULL:
+            if first:
+                zero(to, before, sheet, after)
+            if first and other != NULL:
                 zero(beside, before, sheet, after)
+            if other != NULL:
                 s.kind.fill_halves(&p.row, &other.row, from_, p.last[1] - p.first[1], to + before, beside + before)
             else:
                 s.kind.fill(&p.row, from_, p.last[1] - p.first[1], to + before)
-        else:
+        elif first:
             zero(to, sheet, sheet, 0)
             if other != NULL:
                 zero(beside, sheet, sheet, 0)
@@ -216,9 +218,9 @@ cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, con
         beside += sheet
 
 
-cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
-                            char *to) noexcept nogil:
-    """The copy of one plane of x, whose strides are xs."""
+cdef inline void fill_next(const Shape *s, const Phases *f, const char *x, const int64_t *xs, char *to,
+                           bint first) noexcept nogil:
+    """The same; where `to` is a copy of another plane already, whole rows of zeros are there."""
     cdef int64_t phase[3]
     cdef Phase p[2]
     cdef int64_t bytes = volume(f.size) * s.kind.itemsize
@@ -231,10 +233,16 @@ cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, cons
                     phase_of(s, f, phase, xs, &p[i])
                 if p[0].row.n > 0 and p[1].row.n > 0 and p[0].at[2] + p[1].at[2] == 1:
                     i = p[0].at[2] == 1
-                    fill_phase(s, f, &p[i], &p[1 - i], x, xs, to + i * bytes, to + (1 - i) * bytes)
+                    fill_phase(s, f, &p[i], &p[1 - i], x, xs, to + i * bytes, to + (1 - i) * bytes, first)
                     to += 2 * bytes
                     continue
             for phase[2] in range(f.used[2]):
                 phase_of(s, f, phase, xs, &p[0])
-                fill_phase(s, f, &p[0], NULL, x, xs, to, NULL)
+                fill_phase(s, f, &p[0], NULL, x, xs, to, NULL, first)
                 to += bytes
+
+
+cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
+                            char *to) noexcept nogil:
+    """The copy of one plane of x, whose strides are xs."""
+    fill_next(s, f, x, xs, to, True)

@@ -4,7 +4,7 @@ A task copies some lines of a plane among zeros, where they stay in cache, and c
 are those of conv.pyx; in the gradient zeros beside g take part, so weights must be finite.
 """
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
@@ -17,7 +17,7 @@ from tinyfin.core.abi cimport *
 cdef enum:
     NEAR = 8192              # elements of a copy that stay in the nearest cache
     ROWS = 24                # rows of results that are computed together, and twice as many, end with a band
-    WORK = 1 << 15           # multiply-adds of a task, where planes are small
+    WORK = 1 << 17           # multiply-adds of a task, where planes are small
     AHEAD = 1 << 14          # bytes of the next plane that are called while one is computed
     MANY = 2                 # results per channel up to which lines are read from the copy for each
 
@@ -31,6 +31,7 @@ cdef struct Work:
     tf_view *to                       # y, or the gradient of x
     int64_t xs[3]                     # strides of places of from_
     const char *w                     # accumulators
+    int64_t w_plane                   # elements between kernels
     const char *bias                  # accumulators, or NULL
     int64_t band, bands               # rows of `to` in a task, and how many such make a plane
     int64_t some                      # planes of a task
@@ -56,24 +57,36 @@ cdef void cut(Work *q, int64_t rows, int64_t each) noexcept nogil:
     q.some = max(<int64_t>1, WORK // (q.s.og * q.s.taps * q.s.places // q.bands + 1))
 
 
+cdef char *apart(const Shape *s, const char *w, int64_t pitch, char *to) noexcept nogil:
+    """Kernels whose rows are pitch elements apart."""
+    cdef int64_t item = s.kind.itemsize, row
+    for row in range(s.o * s.kernel[1]):
+        memcpy(to + row * pitch * item, w + row * s.kernel[2] * item, s.kernel[2] * item)
+    return to
+
+
 cdef int run(Work *q, const tf_view *from_, const tf_view *w, const tf_view *bias, tf_view *to, tf_call *call,
              void (*task)(int64_t t, void *ctx) noexcept nogil, bint gradient) noexcept nogil:
-    """All tasks, with weights and bias as dense accumulators."""
+    """All tasks, with weights and bias as accumulators."""
     cdef const Shape *s = q.s
-    cdef int64_t item = s.kind.itemsize
-    cdef bint here = s.own and w.flags & TF_CONTIGUOUS
+    cdef int64_t item = s.kind.itemsize, pitch = s.kernel[2]
+    cdef double cost = s.n * s.o * (s.kind.fma_ns * 2 * s.taps * s.places + 0.2 * s.area)
     cdef Room r
     cdef char *room
     cdef int rc = TF_OK
-    if enter(&r, (0 if here else w.size * item) + s.o * item, call):
+    if not gradient:
+        pitch = tf_pitch(s.kernel[2], stride_of(s))
+    if enter(&r, (w.size + s.o * (s.kernel[1] * pitch + 1)) * item, call):
         return TF_ENOMEM
     q.kind = &TABLE.kind[s.dtype == TF_F64]
-    q.from_, q.to, q.w, q.bias, q.failed = from_, to, w.data, NULL, 0
+    q.from_, q.to, q.w, q.bias, q.failed, q.w_plane = from_, to, w.data, NULL, 0, s.kernel[1] * pitch
     three(&from_.strides[2], from_.ndim - 2, 0, q.xs)
-    if not here:
+    if not (s.own and w.flags & TF_CONTIGUOUS):
         room = carve(&r.next, w.size * item)
         spread(w, s, room)
         q.w = room
+    if pitch != s.kernel[2]:
+        q.w = apart(s, q.w, pitch, carve(&r.next, s.o * q.w_plane * item))
     if bias != NULL:
         room = carve(&r.next, s.o * item)
         s.kind.widen(s.dtype, bias.data, bias.strides[0], s.o, room)
@@ -81,16 +94,20 @@ cdef int run(Work *q, const tf_view *from_, const tf_view *w, const tf_view *bia
     if gradient and not finite(q.w, w.size, s.dtype == TF_F64):
         rc = TF_EUNSUPPORTED
     else:
-        parallel_for((s.n * s.c + q.some - 1) // q.some * q.bands, s.n * s.o * (s.kind.fma_ns * 2 * s.taps * s.places + 0.2 * s.area), task, q)
+        parallel_for((s.n * s.c + q.some - 1) // q.some * q.bands, cost, task, q)
         if q.failed:
             rc = TF_ENOMEM
     scratch_pop(r.bytes)
     return rc
 
 
+cdef int64_t stride_of(const Shape *s) noexcept nogil:
+    """Lines from one row of results to the next that are computed together; with both stride and dilation, none are."""
+    return s.stride[1] if s.dil[1] == 1 else 1
+
+
 cdef int64_t lines_of(const Shape *s, const Phases *f, int64_t *line, int64_t *col) noexcept nogil:
-    """Where lines and columns of taps lie in the copy; returns after how many rows one reads what the first one's next
-    taps read: with both stride and dilation, none does."""
+    """Where lines and columns of taps lie in the copy; returns how far rows are apart that share lines."""
     cdef int64_t rows = f.used[2] * volume(f.size), t, i, n = s.out[1] - 1 + s.kernel[1]
     for i in range(s.kernel[2]):
         col[i] = i % f.used[2] * volume(f.size) + i * s.dil[2] // s.stride[2]
@@ -120,7 +137,8 @@ cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
     cdef Shape s = q.s[0]
     cdef Phases f
     cdef tf_depthwise p
-    cdef int64_t band = t % q.bands * q.band, first = t // q.bands * q.some, c, item = s.kind.itemsize, lines, apart, bytes
+    cdef int64_t band = t % q.bands * q.band, first = t // q.bands * q.some, c, item = s.kind.itemsize
+    cdef int64_t lines, step, bytes
     cdef int64_t soon = min(s.area * tf_itemsize[s.dtype], <int64_t>AHEAD)
     cdef char *copy
     cdef char *acc
@@ -136,28 +154,28 @@ cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
     acc = copy + (f.plane + SLACK) * item
     p.line = <int64_t *>(acc + (0 if s.own else s.out[1] * s.out[2] * item))
     p.col = p.line + lines
-    apart = lines_of(&s, &f, <int64_t *>p.line, <int64_t *>p.col)
-    p.rows, p.cols, p.stride, p.n = s.kernel[1], s.kernel[2], s.stride[1] if s.dil[1] == 1 else 1, s.out[2]
-    p.y_row, p.load = apart * s.out[2], 0
+    step = lines_of(&s, &f, <int64_t *>p.line, <int64_t *>p.col)
+    p.rows, p.cols, p.stride, p.n = s.kernel[1], s.kernel[2], stride_of(&s), s.out[2]
+    p.y_row, p.load = step * s.out[2], 0
     for c in range(first, min(first + q.some, s.n * s.c)):
-        fill_plane(&s, &f, plane(q, c, s.c), q.xs, copy)
+        fill_next(&s, &f, plane(q, c, s.c), q.xs, copy, c == first)
         if q.bands == 1 and c + 1 < s.n * s.c:
             tf_soon(plane(q, c + 1, s.c), soon)
-        results(q, &s, &f, &p, c, band, apart, copy, acc)
+        results(q, &s, &f, &p, c, band, step, copy, acc)
     scratch_pop(bytes)
 
 
-cdef void results(const Work *q, const Shape *s, const Phases *f, tf_depthwise *p, int64_t c, int64_t band, int64_t apart,
+cdef void results(const Work *q, const Shape *s, const Phases *f, tf_depthwise *p, int64_t c, int64_t band, int64_t step,
                   const char *copy, char *acc) noexcept nogil:
     """Results of a plane's channel."""
     cdef int64_t item = s.kind.itemsize, o, i
     cdef char *y
     for o in range(s.og):
-        p.w = q.w + (c % s.c * s.og + o) * s.taps * item
+        p.w = q.w + (c % s.c * s.og + o) * q.w_plane * item
         p.bias = q.bias + (c % s.c * s.og + o) * item if q.bias != NULL else NULL
         y = q.to.data + ((c * s.og + o) * s.places + band * s.out[2]) * tf_itemsize[s.dtype]
-        for i in range(min(apart, s.out[1])):
-            q.kind.rows(p, copy + i * f.size[2] * item, (s.out[1] - i + apart - 1) // apart,
+        for i in range(min(step, s.out[1])):
+            q.kind.rows(p, copy + i * f.size[2] * item, (s.out[1] - i + step - 1) // step,
                         (y if s.own else acc) + i * s.out[2] * item)
         if not s.own:
             s.kind.narrow(s.dtype, acc, s.out[1] * s.out[2], y, 1)
@@ -220,7 +238,7 @@ cdef void classes(const Work *q, const Band *b, const char *w, char *x, int load
     cdef tf_depthwise p
     cdef Side r
     cdef Side c
-    cdef int64_t item = s.kind.itemsize, rows = max(s.stride[1], s.dil[1]), i, j, u, v, at, to_row
+    cdef int64_t item = s.kind.itemsize, rows = max(s.stride[1], s.dil[1]), i, j, u, v, to_row
     cdef const char *from_
     cdef char *to
     p.line, p.col, p.w, p.bias, p.load, p.stride = b.line, b.col, b.w, NULL, load, 1
@@ -235,12 +253,10 @@ cdef void classes(const Work *q, const Band *b, const char *w, char *x, int load
                 for u in range(0 if load else r.count):
                     memset(to + u * rows * to_row * item, 0, c.count * item)
                 continue
-            at = 0
             for u in range(r.taps):
                 for v in range(c.taps):
                     copy_item(w + ((r.tap + u * s.stride[1]) * s.kernel[2] + c.tap + v * s.stride[2]) * item,
-                              b.w + at, item)
-                    at += item
+                              b.w + (u * tf_pitch(c.taps, 1) + v) * item, item)
             for u in range(r.taps + r.count - 1):
                 b.line[u] = -u * r.apart * b.width
             for v in range(c.taps):
@@ -282,7 +298,8 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
     cdef Phases f
     cdef Band b
     cdef int64_t first = t // q.bands * q.some, c, item = s.kind.itemsize
-    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, acc = 0, o, d, soon = min(s.places * size, <int64_t>AHEAD)
+    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, kernel, acc = 0, o, d
+    cdef int64_t soon = min(s.places * size, <int64_t>AHEAD)
     cdef char *x
     b.first = t % q.bands * q.band
     b.end = min(b.first + q.band, s.size[1])
@@ -297,19 +314,20 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
         acc = s.stride[2] * b.acc_class
     lines = s.kernel[1] + b.end - b.first
     all = (f.plane + SLACK) * item
-    bytes = all + acc + s.taps * 8 + (lines + s.kernel[2]) * 8
+    kernel = s.kernel[1] * max(<int64_t>TF_BACK, s.kernel[2]) * item
+    bytes = all + acc + kernel + (lines + s.kernel[2]) * 8
     b.copy = <char *>scratch_push(bytes)
     if b.copy == NULL:
         q.failed = 1
         return
     b.w = b.copy + all
-    b.line = <int64_t *>(b.w + s.taps * 8)
+    b.line = <int64_t *>(b.w + kernel)
     b.col = b.line + lines
     b.acc = <char *>(b.col + s.kernel[2]) if acc else NULL
     for c in range(first, min(first + q.some, s.n * s.c)):
         x = q.to.data + (c * s.area + b.first * s.size[2]) * size
         for o in range(s.og):
-            fill_plane(&part, &f, plane(q, c * s.og + o, s.o), q.xs, b.copy)
+            fill_next(&part, &f, plane(q, c * s.og + o, s.o), q.xs, b.copy, c == first and o == 0)
             if q.bands == 1 and c * s.og + o + 1 < s.n * s.o:
                 tf_soon(plane(q, c * s.og + o + 1, s.o), soon)
             classes(q, &b, q.w + (c % s.c * s.og + o) * s.taps * item, x, o > 0)

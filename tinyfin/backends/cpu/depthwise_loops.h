@@ -11,7 +11,7 @@ typedef struct {
   int64_t stride, n;  /* n results per row */
   int64_t y_row;      /* elements between rows of results; may be negative */
   const int64_t *line, *col;
-  const void *w;    /* accumulators, rows x cols */
+  const void *w;    /* accumulators; rows of the kernel are tf_pitch apart */
   const void *bias; /* one accumulator, added after the chain, or NULL */
   int32_t load;     /* chains go on from what y holds */
 } tf_depthwise;
@@ -25,6 +25,14 @@ typedef struct {
 typedef struct {
   tf_depthwise_kind kind[2]; /* float, double */
 } tf_depthwise_table;
+
+/* Kernel rows that neighbouring rows of results have for the same line lie TF_BACK elements apart, where they fit: their
+   addresses then differ by constants. Otherwise rows of results share no lines. */
+enum { TF_BACK = 48 };
+static inline int tf_shared(int64_t cols, int64_t stride) { return cols * stride <= TF_BACK && TF_BACK % stride == 0; }
+static inline int64_t tf_pitch(int64_t cols, int64_t stride) {
+  return tf_shared(cols, stride) ? TF_BACK / stride : cols;
+}
 
 /* bytes that are wanted soon */
 static inline void tf_soon(const void *p, int64_t bytes) {

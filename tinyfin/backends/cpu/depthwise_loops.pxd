@@ -17,4 +17,7 @@ cdef extern from "depthwise_loops.h" nogil:
     ctypedef struct tf_depthwise_table:
         tf_depthwise_kind kind[2]
 
+    enum: TF_BACK
+
+    int64_t tf_pitch(int64_t cols, int64_t stride)
     void tf_soon(const void *p, int64_t bytes)

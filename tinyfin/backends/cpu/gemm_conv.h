@@ -59,29 +59,44 @@ static void NAME(halve)(const T *s, int64_t n, T *d) {
   }
 }
 
-/* a short row; `over`: d may be written up to a vector past its end */
-TF_INLINE void NAME(move)(const T *s, int64_t n, T *d, int over) {
-  int64_t i = 0;
-  for (; n - i >= L; i += L) STORE(d + i, LOAD(s + i));
-  if (i == n) return;
-  if (over) STORE(d + i, LOAD_PART(s + i, (int)(n - i)));
-  else STORE_PART(d + i, LOAD_PART(s + i, (int)(n - i)), (int)(n - i));
+/* `before` zeros, the n elements of whole vectors from s on and of x, which is zero past them, `after` zeros. `over`: what
+   lies behind may be written, up to a vector, which spares parts of vectors. */
+TF_INLINE T *NAME(zeros)(T *d, int64_t n, int over) {
+  if (over) for (int64_t i = 0; i < n; i += L) STORE(d + i, (V){0});
+  else for (int64_t i = 0; i < n; i++) d[i] = 0;
+  return d + n;
+}
+TF_INLINE T *NAME(ending)(T *d, V x, int64_t n, int64_t after, int over) {
+  if (!over) {
+    if (n) STORE_PART(d, x, (int)n);
+    return NAME(zeros)(d + n, after, 0);
+  }
+  STORE(d, x);
+  if (n + after > L) NAME(zeros)(d + L, n + after - L, 1);
+  return d + n + after;
 }
 
 /* rows of a padded copy */
 static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
-  const int64_t size = tf_itemsize[p->dtype];
+  const int64_t size = tf_itemsize[p->dtype], all = p->before + p->n + p->after;
   const char *s = src;
   T *d = dst;
+  if (p->dtype == OWN && p->step == 1) {
+    const int64_t whole = p->n / L * L, rest = p->n - whole;
+    for (; rows > 0; rows--, s += p->row * sizeof(T)) {
+      const int over = (rows - 1) * all >= L;
+      d = NAME(zeros)(d, p->before, over);
+      if (whole >= 16 * L) memcpy(d, s, whole * sizeof(T));
+      else for (int64_t i = 0; i < whole; i += L) STORE(d + i, LOAD((const T *)s + i));
+      d = NAME(ending)(d + whole, rest ? LOAD_PART((const T *)s + whole, (int)rest) : (V){0}, rest, p->after, over);
+    }
+    return;
+  }
   for (; rows > 0; rows--, s += p->row * size) {
-    for (int64_t i = 0; i < p->before; i++) *d++ = 0;
-    if (p->dtype == OWN && p->step == 1) {
-      if (p->n < 8 * L) NAME(move)((const T *)s, p->n, d, rows > 1 && p->before + p->n + p->after >= L);
-      else memcpy(d, s, p->n * sizeof(T));
-    } else if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
+    d = NAME(zeros)(d, p->before, 0);
+    if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
     else NAME(widen)(p->dtype, s, p->step, p->n, d);
-    d += p->n;
-    for (int64_t i = 0; i < p->after; i++) *d++ = 0;
+    d = NAME(zeros)(d + p->n, p->after, 0);
   }
 }
 
@@ -90,31 +105,21 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
                               void *odd) {
   const T *s = src;
   T *d = even, *e = odd;
-  const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L;
-  const int left = (int)(there - 2 * whole), low = left < L ? left : L; /* after pairs of whole vectors */
-  const int evens = (int)(p->n - whole), odds = (int)(q->n - whole);
+  const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L, rest = there - 2 * whole;
+  const int low = rest < L ? (int)rest : L, all = (int)(p->before + p->n + p->after);
   for (; rows > 0; rows--, s += p->row) {
-    for (int64_t i = 0; i < p->before; i++) *d++ = 0;
-    for (int64_t i = 0; i < q->before; i++) *e++ = 0;
-    for (int64_t i = 0; i < whole; i += L) {
-      const V a = LOAD(s + 2 * i), b = LOAD(s + 2 * i + L);
-      STORE(d + i, TF_JOIN(tf_even, T)(a, b));
-      STORE(e + i, TF_JOIN(tf_odd, T)(a, b));
+    const int over = (rows - 1) * all >= L;
+    V a = {0}, b = {0};
+    d = NAME(zeros)(d, p->before, over), e = NAME(zeros)(e, q->before, over);
+    for (int64_t i = 0; i < whole; i += L, d += L, e += L) {
+      a = LOAD(s + 2 * i), b = LOAD(s + 2 * i + L);
+      STORE(d, TF_JOIN(tf_even, T)(a, b));
+      STORE(e, TF_JOIN(tf_odd, T)(a, b));
     }
-    if (left) {
-      const V a = LOAD_PART(s + 2 * whole, low), b = left > L ? LOAD_PART(s + 2 * whole + L, left - L) : (V){0};
-      const V x = TF_JOIN(tf_even, T)(a, b), y = TF_JOIN(tf_odd, T)(a, b);
-      if (rows > 1 && p->before + p->n + p->after >= L) { /* what is written past a half comes again */
-        STORE(d + whole, x);
-        STORE(e + whole, y);
-      } else {
-        STORE_PART(d + whole, x, evens);
-        if (odds) STORE_PART(e + whole, y, odds);
-      }
-    }
-    d += p->n, e += q->n;
-    for (int64_t i = 0; i < p->after; i++) *d++ = 0;
-    for (int64_t i = 0; i < q->after; i++) *e++ = 0;
+    a = rest ? LOAD_PART(s + 2 * whole, low) : (V){0};
+    b = rest > L ? LOAD_PART(s + 2 * whole + L, (int)rest - L) : (V){0};
+    d = NAME(ending)(d, TF_JOIN(tf_even, T)(a, b), p->n - whole, p->after, over);
+    e = NAME(ending)(e, TF_JOIN(tf_odd, T)(a, b), q->n - whole, q->after, over);
   }
 }
 
