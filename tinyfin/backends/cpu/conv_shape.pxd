@@ -218,31 +218,41 @@ cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, con
         beside += sheet
 
 
+cdef enum:
+    READY = 16                        # phases that are kept from one plane to the next
+
+
 cdef inline void fill_next(const Shape *s, const Phases *f, const char *x, const int64_t *xs, char *to,
-                           bint first) noexcept nogil:
-    """The same; where `to` is a copy of another plane already, whole rows of zeros are there."""
+                           Phase *ready, bint first) noexcept nogil:
+    """The same for one plane after the other: where this is not the first one in `to`, whole rows of zeros are there,
+    and phases are ready, with room for two more."""
     cdef int64_t phase[3]
-    cdef Phase p[2]
     cdef int64_t bytes = volume(f.size) * s.kind.itemsize
+    cdef bint known = not first and volume(f.used) <= READY
+    cdef Phase *p = ready
     cdef int i
     for phase[0] in range(f.used[0]):
         for phase[1] in range(f.used[1]):
             if f.used[2] == 2 and s.stride[2] == 2 and s.own and xs[2] == 1:
-                for i in range(2):
+                for i in range(0 if known else 2):
                     phase[2] = i
                     phase_of(s, f, phase, xs, &p[i])
                 if p[0].row.n > 0 and p[1].row.n > 0 and p[0].at[2] + p[1].at[2] == 1:
                     i = p[0].at[2] == 1
                     fill_phase(s, f, &p[i], &p[1 - i], x, xs, to + i * bytes, to + (1 - i) * bytes, first)
                     to += 2 * bytes
+                    p += 2 if p - ready < READY else 0
                     continue
             for phase[2] in range(f.used[2]):
-                phase_of(s, f, phase, xs, &p[0])
-                fill_phase(s, f, &p[0], NULL, x, xs, to, NULL, first)
+                if not known:
+                    phase_of(s, f, phase, xs, p)
+                fill_phase(s, f, p, NULL, x, xs, to, NULL, first)
                 to += bytes
+                p += p - ready < READY
 
 
 cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
                             char *to) noexcept nogil:
     """The copy of one plane of x, whose strides are xs."""
-    fill_next(s, f, x, xs, to, True)
+    cdef Phase some[READY + 2]
+    fill_next(s, f, x, xs, to, some, True)

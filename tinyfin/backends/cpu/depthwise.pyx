@@ -136,6 +136,7 @@ cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
     cdef Work *q = <Work *>ctx
     cdef Shape s = q.s[0]
     cdef Phases f
+    cdef Phase ready[READY + 2]
     cdef tf_depthwise p
     cdef int64_t band = t % q.bands * q.band, first = t // q.bands * q.some, c, item = s.kind.itemsize
     cdef int64_t lines, step, bytes
@@ -158,7 +159,7 @@ cdef void forward_task(int64_t t, void *ctx) noexcept nogil:
     p.rows, p.cols, p.stride, p.n = s.kernel[1], s.kernel[2], stride_of(&s), s.out[2]
     p.y_row, p.load = step * s.out[2], 0
     for c in range(first, min(first + q.some, s.n * s.c)):
-        fill_next(&s, &f, plane(q, c, s.c), q.xs, copy, c == first)
+        fill_next(&s, &f, plane(q, c, s.c), q.xs, copy, ready, c == first)
         if q.bands == 1 and c + 1 < s.n * s.c:
             tf_soon(plane(q, c + 1, s.c), soon)
         results(q, &s, &f, &p, c, band, step, copy, acc)
@@ -228,6 +229,8 @@ cdef struct Band:
     char *w
     int64_t *line
     int64_t *col
+    Side *rows                        # classes
+    Side *cols
     char *acc                         # results of a class of columns side by side: places, rows
     int64_t acc_row, acc_class
 
@@ -236,8 +239,8 @@ cdef void classes(const Work *q, const Band *b, const char *w, char *x, int load
     """What one plane of g adds to the band; x: its rows, unless results go to acc."""
     cdef const Shape *s = q.s
     cdef tf_depthwise p
-    cdef Side r
-    cdef Side c
+    cdef const Side *r
+    cdef const Side *c
     cdef int64_t item = s.kind.itemsize, rows = max(s.stride[1], s.dil[1]), i, j, u, v, to_row
     cdef const char *from_
     cdef char *to
@@ -245,9 +248,9 @@ cdef void classes(const Work *q, const Band *b, const char *w, char *x, int load
     to_row = b.acc_row if b.acc != NULL else s.size[2]
     p.y_row = -rows * to_row
     for i in range(min(rows, b.end - b.first)):
-        side(s, 1, b.first + i, b.end, rows, b.low[0], &r)
+        r = &b.rows[i]
         for j in range(s.stride[2]):
-            side(s, 2, j, s.size[2], s.stride[2], b.low[1], &c)
+            c = &b.cols[j]
             to = (b.acc + j * b.acc_class if b.acc != NULL else x) + i * to_row * item
             if r.taps == 0 or c.taps == 0 or c.count == 0:
                 for u in range(0 if load else r.count):
@@ -257,10 +260,6 @@ cdef void classes(const Work *q, const Band *b, const char *w, char *x, int load
                 for v in range(c.taps):
                     copy_item(w + ((r.tap + u * s.stride[1]) * s.kernel[2] + c.tap + v * s.stride[2]) * item,
                               b.w + (u * tf_pitch(c.taps, 1) + v) * item, item)
-            for u in range(r.taps + r.count - 1):
-                b.line[u] = -u * r.apart * b.width
-            for v in range(c.taps):
-                b.col[v] = -v * c.apart
             # rows of g fall as taps rise: the last row of results is the first
             p.rows, p.cols, p.n = r.taps, c.taps, c.count
             from_ = b.copy + ((r.first + (r.count - 1) * r.apart) * b.width + c.first) * item
@@ -296,9 +295,10 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
     cdef const Shape *s = q.s
     cdef Shape part = s[0]            # of the copy of g
     cdef Phases f
+    cdef Phase ready[READY + 2]
     cdef Band b
     cdef int64_t first = t // q.bands * q.some, c, item = s.kind.itemsize
-    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, kernel, acc = 0, o, d
+    cdef int64_t size = tf_itemsize[s.dtype], all, lines, bytes, kernel, rows, acc = 0, o, d
     cdef int64_t soon = min(s.places * size, <int64_t>AHEAD)
     cdef char *x
     b.first = t % q.bands * q.band
@@ -311,11 +311,12 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
     b.width, b.acc_row = f.size[2], (s.size[2] + s.stride[2] - 1) // s.stride[2]
     b.acc_class = (b.end - b.first) * b.acc_row * item
     if not s.own or s.stride[2] != 1:
-        acc = s.stride[2] * b.acc_class
+        acc = s.stride[2] * b.acc_class + SLACK * item
     lines = s.kernel[1] + b.end - b.first
     all = (f.plane + SLACK) * item
     kernel = s.kernel[1] * max(<int64_t>TF_BACK, s.kernel[2]) * item
-    bytes = all + acc + kernel + (lines + s.kernel[2]) * 8
+    rows = max(s.stride[1], s.dil[1])
+    bytes = all + acc + kernel + (lines + s.kernel[2]) * 8 + (rows + s.stride[2]) * sizeof(Side)
     b.copy = <char *>scratch_push(bytes)
     if b.copy == NULL:
         q.failed = 1
@@ -323,11 +324,21 @@ cdef void input_task(int64_t t, void *ctx) noexcept nogil:
     b.w = b.copy + all
     b.line = <int64_t *>(b.w + kernel)
     b.col = b.line + lines
-    b.acc = <char *>(b.col + s.kernel[2]) if acc else NULL
+    b.rows = <Side *>(b.col + s.kernel[2])
+    b.cols = b.rows + rows
+    b.acc = <char *>(b.cols + s.stride[2]) if acc else NULL
+    for o in range(lines):
+        b.line[o] = -o * s.dil[1] * b.width
+    for o in range(s.kernel[2]):
+        b.col[o] = -o * s.dil[2]
+    for o in range(rows):
+        side(s, 1, b.first + o, b.end, rows, b.low[0], &b.rows[o])
+    for o in range(s.stride[2]):
+        side(s, 2, o, s.size[2], s.stride[2], b.low[1], &b.cols[o])
     for c in range(first, min(first + q.some, s.n * s.c)):
         x = q.to.data + (c * s.area + b.first * s.size[2]) * size
         for o in range(s.og):
-            fill_next(&part, &f, plane(q, c * s.og + o, s.o), q.xs, b.copy, c == first and o == 0)
+            fill_next(&part, &f, plane(q, c * s.og + o, s.o), q.xs, b.copy, ready, c == first and o == 0)
             if q.bands == 1 and c * s.og + o + 1 < s.n * s.o:
                 tf_soon(plane(q, c * s.og + o + 1, s.o), soon)
             classes(q, &b, q.w + (c % s.c * s.og + o) * s.taps * item, x, o > 0)

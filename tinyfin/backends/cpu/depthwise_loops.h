@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
   void (*rows)(const tf_depthwise *p, const void *x, int64_t rows, void *y);
-  /* y[2 i] = a[i], y[2 i + 1] = b[i] for n elements of y */
+  /* y[2 i] = a[i], y[2 i + 1] = b[i] for n elements of y; a and b are readable a vector past their ends */
   void (*turns)(const void *a, const void *b, int64_t n, void *y);
 } tf_depthwise_kind;
 

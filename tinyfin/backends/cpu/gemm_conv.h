@@ -59,13 +59,14 @@ static void NAME(halve)(const T *s, int64_t n, T *d) {
   }
 }
 
-/* `before` zeros, the n elements of whole vectors from s on and of x, which is zero past them, `after` zeros. `over`: what
-   lies behind may be written, up to a vector, which spares parts of vectors. */
+/* Pieces of a row of a padded copy. `over`: what lies behind may be written, up to a vector, since it is written again. */
 TF_INLINE T *NAME(zeros)(T *d, int64_t n, int over) {
-  if (over) for (int64_t i = 0; i < n; i += L) STORE(d + i, (V){0});
-  else for (int64_t i = 0; i < n; i++) d[i] = 0;
+  int64_t i = 0;
+  if (over) for (; i < n; i += L) STORE(d + i, (V){0});
+  for (; i < n; i += L) STORE_PART(d + i, (V){0}, (int)(n - i < L ? n - i : L));
   return d + n;
 }
+/* x holds the last n elements, and then zeros */
 TF_INLINE T *NAME(ending)(T *d, V x, int64_t n, int64_t after, int over) {
   if (!over) {
     if (n) STORE_PART(d, x, (int)n);
@@ -75,6 +76,8 @@ TF_INLINE T *NAME(ending)(T *d, V x, int64_t n, int64_t after, int over) {
   if (n + after > L) NAME(zeros)(d + L, n + after - L, 1);
   return d + n + after;
 }
+/* whether the vector of the last n elements brings the zeros up to the next row's elements too */
+TF_INLINE int NAME(covers)(const tf_fill *p, int64_t n) { return n + p->after + p->before <= L; }
 
 /* rows of a padded copy */
 static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
@@ -83,9 +86,11 @@ static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *ds
   T *d = dst;
   if (p->dtype == OWN && p->step == 1) {
     const int64_t whole = p->n / L * L, rest = p->n - whole;
+    int covered = 0;
     for (; rows > 0; rows--, s += p->row * sizeof(T)) {
       const int over = (rows - 1) * all >= L;
-      d = NAME(zeros)(d, p->before, over);
+      d = covered ? d + p->before : NAME(zeros)(d, p->before, over);
+      covered = over && NAME(covers)(p, rest);
       if (whole >= 16 * L) memcpy(d, s, whole * sizeof(T));
       else for (int64_t i = 0; i < whole; i += L) STORE(d + i, LOAD((const T *)s + i));
       d = NAME(ending)(d + whole, rest ? LOAD_PART((const T *)s + whole, (int)rest) : (V){0}, rest, p->after, over);
@@ -93,10 +98,11 @@ static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *ds
     return;
   }
   for (; rows > 0; rows--, s += p->row * size) {
-    d = NAME(zeros)(d, p->before, 0);
+    for (int64_t i = 0; i < p->before; i++) *d++ = 0;
     if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
     else NAME(widen)(p->dtype, s, p->step, p->n, d);
-    d = NAME(zeros)(d + p->n, p->after, 0);
+    d += p->n;
+    for (int64_t i = 0; i < p->after; i++) *d++ = 0;
   }
 }
 
@@ -107,10 +113,13 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
   T *d = even, *e = odd;
   const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L, rest = there - 2 * whole;
   const int low = rest < L ? (int)rest : L, all = (int)(p->before + p->n + p->after);
+  int covered[2] = {0, 0};
   for (; rows > 0; rows--, s += p->row) {
     const int over = (rows - 1) * all >= L;
     V a = {0}, b = {0};
-    d = NAME(zeros)(d, p->before, over), e = NAME(zeros)(e, q->before, over);
+    d = covered[0] ? d + p->before : NAME(zeros)(d, p->before, over);
+    e = covered[1] ? e + q->before : NAME(zeros)(e, q->before, over);
+    covered[0] = over && NAME(covers)(p, p->n - whole), covered[1] = over && NAME(covers)(q, q->n - whole);
     for (int64_t i = 0; i < whole; i += L, d += L, e += L) {
       a = LOAD(s + 2 * i), b = LOAD(s + 2 * i + L);
       STORE(d, TF_JOIN(tf_even, T)(a, b));
