@@ -19,6 +19,7 @@ cdef enum:
     ROWS = 24                # rows of results that are computed together, and twice as many, end with a band
     WORK = 1 << 17           # multiply-adds of a task, where planes are small
     AHEAD = 1 << 14          # bytes of the next plane that are called while one is computed
+    FAR = 256                # steps that tables are made for
     MANY = 2                 # results per channel up to which lines are read from the copy for each
 
 cdef const tf_depthwise_table *TABLE = <const tf_depthwise_table *>isa_table(b"depthwise")
@@ -39,7 +40,8 @@ cdef struct Work:
 
 
 cdef bint single(const Shape *s) noexcept nogil:
-    return s.cg == 1 and s.og <= MANY and s.size[0] == 1 and s.kernel[0] == 1 and s.out[0] == 1 and s.pad[0] == 0
+    return (s.cg == 1 and s.og <= MANY and s.size[0] == 1 and s.kernel[0] == 1 and s.out[0] == 1 and s.pad[0] == 0
+            and max(s.stride[1], s.stride[2]) <= FAR and max(s.dil[1], s.dil[2]) <= FAR)
 
 
 cdef bint depthwise_pays(const Shape *s) noexcept nogil:

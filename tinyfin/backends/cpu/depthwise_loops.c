@@ -7,7 +7,7 @@
 #define TF_EACH16(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
 /* SHARE rows of results meet a line of the copy while it is in registers; two vectors of each fill half of 32, or most of 16 */
-#define MEET(a, b) case 8 * a + b: NAME(meet)(a, b, nv, col, cols, s, xv, w, acc); break;
+#define MEET(a, b) case 8 * a + b: NAME(meet)(known, a, b, nv, col, cols, s, xv, w, acc); break;
 #define RANGES6(X)                                                                                               \
   X(0, 0) X(0, 1) X(0, 2) X(0, 3) X(0, 4) X(0, 5) X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(2, 2) X(2, 3) X(2, 4)  \
   X(2, 5) X(3, 3) X(3, 4) X(3, 5) X(4, 4) X(4, 5) X(5, 5)

@@ -3,9 +3,14 @@
 /* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other */
 static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
                             int count, void *dst) {
+  enum { AHEAD = 16 }; /* planes are far apart, which no prefetcher sees */
   const T *end = (T *)dst + k * NR;
   for (int64_t q = 0; q < k; q++) {
     const T *s = (const T *)src + off[q];
+    if (q + AHEAD < k) {
+      const T *soon = (const T *)src + off[q + AHEAD];
+      for (int r = 0; r < count; r++) __builtin_prefetch(soon + runs[2 * r]);
+    }
     T *d = (T *)dst + q * NR;
     for (int r = 0; r < count; r++) {
       const T *p = s + runs[2 * r];
