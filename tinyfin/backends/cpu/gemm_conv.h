@@ -1,28 +1,31 @@
 /* Template: what convolutions need beside tiles, for one accumulator type; follows gemm_pack.h. */
 
-/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other */
+/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other. Lanes past a run are written
+   over by what follows, but in the last row. */
+TF_INLINE void NAME(row_of_runs)(const T *s, const T *soon, const int64_t *runs, int count, T *d, const T *end) {
+  for (int r = 0; r < count; r++) {
+    const T *p = s + runs[2 * r];
+    const int64_t n = runs[2 * r + 1];
+    int64_t i = 0;
+    if (soon) __builtin_prefetch(soon + runs[2 * r]);
+    for (; n - i >= L; i += L) STORE(d + i, LOAD(p + i));
+    if (i < n) {
+      const V x = LOAD_PART(p + i, (int)(n - i));
+      if (end && d + i + L > end) STORE_PART(d + i, x, (int)(n - i));
+      else STORE(d + i, x);
+    }
+    d += n;
+  }
+}
+
 static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
                             int count, void *dst) {
   enum { AHEAD = 16 }; /* planes are far apart, which no prefetcher sees */
-  const T *end = (T *)dst + k * NR;
-  for (int64_t q = 0; q < k; q++) {
-    const T *s = (const T *)src + off[q];
-    if (q + AHEAD < k) {
-      const T *soon = (const T *)src + off[q + AHEAD];
-      for (int r = 0; r < count; r++) __builtin_prefetch(soon + runs[2 * r]);
-    }
-    T *d = (T *)dst + q * NR;
-    for (int r = 0; r < count; r++) {
-      const T *p = s + runs[2 * r];
-      const int64_t n = runs[2 * r + 1];
-      for (int64_t i = 0; i < n; i += L) {
-        V x = n - i < L ? LOAD_PART(p + i, (int)(n - i)) : LOAD(p + i);
-        if (d + i + L > end) STORE_PART(d + i, x, (int)(n - i < L ? n - i : L));
-        else STORE(d + i, x); /* lanes past the run are written over by what follows */
-      }
-      d += n;
-    }
-  }
+  const T *s = src;
+  T *d = dst;
+  int64_t q = 0;
+  for (; q + AHEAD < k; q++) NAME(row_of_runs)(s + off[q], s + off[q + AHEAD], runs, count, d + q * NR, NULL);
+  for (; q < k; q++) NAME(row_of_runs)(s + off[q], NULL, runs, count, d + q * NR, q == k - 1 ? d + k * NR : NULL);
 }
 
 /* A of an input gradient: element (i, q) at src + i * is + off[q] */
