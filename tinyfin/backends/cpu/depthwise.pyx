@@ -205,7 +205,7 @@ cdef struct Side:
 
 
 cdef void side(const Shape *s, int d, int64_t position, int64_t end, int64_t step, int64_t low,
-                Side *c) noexcept nogil:
+               Side *c) noexcept nogil:
     """The class of `position`, a step apart, which ends before `end`; the copy begins with place `low` of g."""
     c.tap = (position + s.pad[d]) % s.stride[d]
     c.taps = max(<int64_t>0, (s.kernel[d] - c.tap + s.stride[d] - 1) // s.stride[d])

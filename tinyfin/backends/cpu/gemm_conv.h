@@ -140,6 +140,25 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
   }
 }
 
+/* the first n lanes, two places apart; no other place is touched */
+TF_INLINE void NAME(put_twos)(T *y, V x, int n) {
+#if TF_VBYTES == 64
+  const V low = TF_JOIN(tf_turns_low, T)(x, x), high = TF_JOIN(tf_turns_high, T)(x, x);
+  const uint32_t m = 0x55555555u & (uint32_t)(((uint64_t)1 << 2 * n) - 1);
+  if (sizeof(T) == 4) {
+    _mm512_mask_storeu_epi32(y, (__mmask16)m, (__m512i)low);
+    if (n > L / 2) _mm512_mask_storeu_epi32(y + L, (__mmask16)(m >> 16), (__m512i)high);
+  } else {
+    _mm512_mask_storeu_epi64(y, (__mmask8)m, (__m512i)low);
+    if (n > L / 2) _mm512_mask_storeu_epi64(y + L, (__mmask8)(m >> 8), (__m512i)high);
+  }
+#else
+  T t[L];
+  STORE(t, x);
+  for (int i = 0; i < n; i++) y[2 * i] = t[i];
+#endif
+}
+
 /* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
 static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows,
                       const int64_t *runs,
@@ -158,6 +177,8 @@ static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows
         if (p->dtype == OWN && p->step == 1) {
           if (some == L) STORE((T *)y + i, x);
           else STORE_PART((T *)y + i, x, some);
+        } else if (p->dtype == OWN && p->step == 2) {
+          NAME(put_twos)((T *)y + 2 * i, x, some);
         } else {
           T t[L];
           STORE(t, x);
