@@ -11,6 +11,7 @@ from libc.string cimport memset
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.conv_weight cimport conv_grad_weight
+from tinyfin.backends.cpu.depthwise cimport *
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.spatial cimport *
@@ -99,6 +100,8 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, False) \
             and winograd(&s, False, x, w, bias, y) == TF_OK:
         return TF_OK
+    if depthwise_pays(&s):
+        return depthwise(&s, x, w, bias, y, call)
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.og, s.cg * s.taps
     q.w_step, q.w_group = q.k, s.og * q.k
@@ -240,9 +243,34 @@ cdef int run_classes(Job *q, const Classes *all, Reading *p, const tf_view *g, t
     return rc
 
 
+# With zeros beside g, all positions of a residue are one class.
+
+cdef int64_t lowest(const Shape *s, int d) noexcept nogil:
+    """The first place of g, or of the zeros before it, that a tap reaches."""
+    cdef int64_t at = s.pad[d] - (s.kernel[d] - 1) * s.dil[d]
+    return at // s.stride[d] if at >= 0 else -((-at + s.stride[d] - 1) // s.stride[d])
+
+
+cdef int whole_classes(const Shape *s, int d, Class *to) noexcept nogil:
+    """Classes of dimension d in a copy of g that begins with the lowest place."""
+    cdef int64_t residue, first, gap = tap_gap(s, d), tries = min(gap, s.kernel[d])
+    cdef int n = 0
+    for residue in range(min(s.stride[d], s.size[d])):
+        first = 0
+        while first < tries and (residue + s.pad[d] - first * s.dil[d]) % s.stride[d]:
+            first += 1
+        if first == tries:
+            continue
+        to[n].start, to[n].count = residue, (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
+        to[n].tap, to[n].taps = first, (s.kernel[d] - first + gap - 1) // gap
+        to[n].at = (residue + s.pad[d] - first * s.dil[d]) // s.stride[d] - lowest(s, d)
+        n += 1
+    return n
+
+
 cdef bint padding_pays(const Shape *s) noexcept nogil:
-    """Without strides: whether most taps reach an output, so that one product with zeros beside g is the least work,
-    and images of g are not so large that a copy of one is much."""
+    """Whether most taps reach an output, so that few products with zeros beside g are the least work, and images of g
+    are not so large that a copy of one is much."""
     cdef double all = 1, reached = 1, here, image = s.o
     cdef int64_t r, first, last
     cdef int d
@@ -250,30 +278,22 @@ cdef bint padding_pays(const Shape *s) noexcept nogil:
         return False
     for d in range(3):
         here = 0
-        if s.stride[d] != 1 or s.kernel[d] > 64:
+        if s.kernel[d] > 64 or s.stride[d] > s.kernel[d] or (s.stride[d] > 1 and s.dil[d] > 1):
             return False
         for r in range(s.kernel[d]):
-            first = max(<int64_t>0, r * s.dil[d] - s.pad[d])
-            last = min(s.size[d], s.out[d] + r * s.dil[d] - s.pad[d])
-            here += max(<int64_t>0, last - first)
-        all *= s.size[d] * s.kernel[d]
+            # outputs whose place of this tap lies inside x
+            first = max(<int64_t>0, (s.pad[d] - r * s.dil[d] + s.stride[d] - 1) // s.stride[d])
+            last = (s.size[d] - 1 + s.pad[d] - r * s.dil[d]) // s.stride[d] + 1
+            here += max(<int64_t>0, min(s.out[d], last) - first)
+        all *= <double>s.size[d] * s.kernel[d] / s.stride[d]
         reached *= here
-        image *= s.size[d] + (s.kernel[d] - 1) * s.dil[d]
+        image *= s.size[d] // s.stride[d] + (s.kernel[d] - 1) * s.dil[d]
     return reached >= 0.7 * all and image <= LARGEST
-
-
-cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
-    """Whether zero times each accumulator is zero."""
-    cdef double sum = 0
-    cdef int64_t i
-    for i in range(n):
-        sum += 0 * ((<const double *>w)[i] if wide else (<const float *>w)[i])
-    return sum == 0
 
 
 cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_call *call,
                   bint padded) noexcept nogil:
-    """Tables, panels and classes of gx; x is zero already where no tap reaches. With zeros beside g, all is one class."""
+    """Tables, panels and classes of gx; x is zero already where no tap reaches; padded: with zeros beside g."""
     cdef const Shape *s = q.s
     cdef Shape flat = s[0]            # of the copy of g
     cdef int64_t item = s.kind.itemsize, k = s.og * s.taps, bytes = 0, panels
@@ -285,11 +305,10 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_cal
     cdef Room r
     cdef int d, rc
     for d in range(3):
-        flat.size[d], flat.stride[d] = s.out[d], 1
+        flat.size[d], flat.stride[d], flat.kernel[d], flat.pad[d], flat.dil[d] = s.out[d], 1, 1, 0, 1
         if padded:
-            flat.out[d], flat.pad[d] = s.size[d], (s.kernel[d] - 1) * s.dil[d] - s.pad[d]
-        else:
-            flat.kernel[d], flat.pad[d], flat.dil[d] = 1, 0, 1
+            flat.pad[d] = -lowest(s, d)
+            flat.out[d] = (s.size[d] - 1 + s.pad[d]) // s.stride[d] - lowest(s, d) + 1
         bytes += class_bytes(s, d) + 64
     phases_of(&flat, &f)
     plan(&p, &flat, &f, g, readable(s, g) and not lines and not padded, step)
@@ -298,12 +317,7 @@ cdef int backward(Job *q, const tf_view *g, const tf_view *w, tf_view *x, tf_cal
         return backward(q, g, w, x, call, False) if padded else TF_ENOMEM
     for d in range(3):
         all.list[d] = <Class *>carve(&r.next, class_bytes(s, d))
-        if padded:
-            all.count[d] = 1
-            all.list[d].start, all.list[d].count = 0, s.size[d]
-            all.list[d].tap, all.list[d].taps, all.list[d].at = 0, s.kernel[d], (s.kernel[d] - 1) * s.dil[d]
-        else:
-            all.count[d] = classes_of(s, d, all.list[d])
+        all.count[d] = (whole_classes if padded else classes_of)(s, d, all.list[d])
     q.off = <int64_t *>carve(&r.next, k * 8)
     q.w_off = <int64_t *>carve(&r.next, k * 8)
     q.w, q.w_dtype = turned(w, s, &r), TF_F64 if s.dtype == TF_F64 else TF_F32
@@ -326,6 +340,7 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     cdef tf_view *x = outputs[0]
     cdef Shape s
     cdef Job q
+    cdef int rc
     if not takes(g, w):
         return TF_EUNSUPPORTED
     if x.size == 0 or g.size == 0:
@@ -336,6 +351,10 @@ cdef int conv_grad_input(const tf_view *const *inputs, int n, tf_view *const *ou
     if not call.mode & TF_DETERMINISTIC and winograd_pays(&s, True) \
             and winograd(&s, True, g, w, NULL, x) == TF_OK:
         return TF_OK
+    if not call.mode & TF_DETERMINISTIC and depthwise_input_pays(&s):
+        rc = depthwise_input(&s, g, w, x, call)
+        if rc != TF_EUNSUPPORTED:
+            return rc
     memset(x.data, 0, x.size * tf_itemsize[x.dtype])
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.cg, s.og * s.taps

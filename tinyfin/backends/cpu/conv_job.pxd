@@ -54,6 +54,7 @@ cdef void copy_of(Copy *c, const Shape *s, const Phases *f, const tf_view *x,
 cdef void copy_images(Copy *c, int64_t first, int64_t images) noexcept nogil
 cdef int64_t chunk_of(int64_t images, int64_t each) noexcept nogil
 cdef void spread(const tf_view *v, const Shape *s, char *to) noexcept nogil
+cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil
 
 
 cdef inline bint takes(const tf_view *a, const tf_view *b) noexcept nogil:

@@ -3,7 +3,7 @@
 Columns are never stored: panels are packed from runs of one padded copy, or tiles read the copy
 itself where few rows share a column.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.gemm cimport *
@@ -305,3 +305,17 @@ cdef void spread(const tf_view *v, const Shape *s, char *to) noexcept nogil:
             rest //= v.shape[d]
         s.kind.widen(s.dtype, v.data + at * tf_itemsize[s.dtype], v.strides[v.ndim - 1], last, to)
         to += last * s.kind.itemsize
+
+
+cdef bint finite(const char *w, int64_t n, bint wide) noexcept nogil:
+    """Whether zero times each accumulator is zero; in integers, which the compiler makes vectors of."""
+    cdef uint64_t top = <uint64_t>0x7ff << 52, more = 0
+    cdef uint32_t high = 0x7f800000, some = 0
+    cdef int64_t i
+    if wide:
+        for i in range(n):
+            more |= (<const uint64_t *>w)[i] & top == top
+        return more == 0
+    for i in range(n):
+        some |= (<const uint32_t *>w)[i] & high == high
+    return some == 0

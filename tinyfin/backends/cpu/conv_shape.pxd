@@ -163,41 +163,96 @@ cdef inline void inside(const Shape *s, const Phases *f, int d, int64_t shift, i
     last[0] = max(first[0], min(f.size[d], (s.size[d] - shift + stride - 1) // stride))
 
 
-cdef inline void fill_phase(const Shape *s, const Phases *f, const int64_t *phase, const char *x,
-                            const int64_t *xs, char *to) noexcept nogil:
-    """One phase of a plane: zeros where it lies outside x."""
-    cdef int64_t item = s.kind.itemsize, size = tf_itemsize[s.dtype], row = f.size[2] * item, q0, at
-    cdef int64_t start[3]
-    cdef int64_t first[3]
-    cdef int64_t last[3]
-    cdef tf_fill p
-    cdef bint some
+cdef struct Phase:
+    # where one lies in x: places and elements of its first position, positions that lie inside, rows of them
+    int64_t at[3]
+    int64_t first[3]
+    int64_t last[3]
+    tf_fill row
+
+
+cdef inline void phase_of(const Shape *s, const Phases *f, const int64_t *phase, const int64_t *xs, Phase *p) noexcept nogil:
     cdef int d
     for d in range(3):
-        start[d] = phase_start(s, d, phase[d])
-        inside(s, f, d, start[d], &first[d], &last[d])
-    some = first[1] < last[1] and first[2] < last[2]
-    p.before, p.n, p.after = first[2], last[2] - first[2], f.size[2] - last[2]
-    p.step, p.row, p.dtype = s.stride[2] * xs[2], s.stride[1] * xs[1], s.dtype
+        p.at[d] = phase_start(s, d, phase[d])
+        inside(s, f, d, p.at[d], &p.first[d], &p.last[d])
+        p.at[d] += p.first[d] * s.stride[d]
+    if p.first[1] == p.last[1] or p.first[2] == p.last[2]:
+        p.last[0] = p.first[0]
+    p.row.before, p.row.n, p.row.after = p.first[2], p.last[2] - p.first[2], f.size[2] - p.last[2]
+    p.row.step, p.row.row, p.row.dtype = s.stride[2] * xs[2], s.stride[1] * xs[1], s.dtype
+
+
+cdef inline void zero(char *to, int64_t before, int64_t all, int64_t after) noexcept nogil:
+    """The first and the last of some bytes."""
+    if before:
+        memset(to, 0, before)
+    if after:
+        memset(to + all - after, 0, after)
+
+
+cdef inline void fill_phase(const Shape *s, const Phases *f, const Phase *p, const Phase *other, const char *x,
+                            const int64_t *xs, char *to, char *beside, bint first) noexcept nogil:
+    """One phase of a plane: zeros where it lies outside x. If there is another, whose rows are the odd elements where
+    this one's are the even ones, that too."""
+    cdef int64_t row = f.size[2] * s.kind.itemsize, sheet = f.size[1] * row, before = p.first[1] * row, q0
+    cdef int64_t after = (f.size[1] - p.last[1]) * row
+    cdef const char *from_
     for q0 in range(f.size[0]):
-        if some and first[0] <= q0 < last[0]:
-            at = (q0 * s.stride[0] + start[0]) * xs[0]
-            at += (first[1] * s.stride[1] + start[1]) * xs[1]
-            at += (first[2] * s.stride[2] + start[2]) * xs[2]
-            memset(to, 0, first[1] * row)
-            s.kind.fill(&p, x + at * size, last[1] - first[1], to + first[1] * row)
-            memset(to + last[1] * row, 0, (f.size[1] - last[1]) * row)
-        else:
-            memset(to, 0, f.size[1] * row)
-        to += f.size[1] * row
+        if p.first[0] <= q0 < p.last[0]:
+            from_ = x + ((p.at[0] + (q0 - p.first[0]) * s.stride[0]) * xs[0] + p.at[1] * xs[1] + p.at[2] * xs[2]) \
+                * tf_itemsize[s.dtype]
+            if first:
+                zero(to, before, sheet, after)
+            if first and other != NULL:
+                zero(beside, before, sheet, after)
+            if other != NULL:
+                s.kind.fill_halves(&p.row, &other.row, from_, p.last[1] - p.first[1], to + before, beside + before)
+            else:
+                s.kind.fill(&p.row, from_, p.last[1] - p.first[1], to + before)
+        elif first:
+            zero(to, sheet, sheet, 0)
+            if other != NULL:
+                zero(beside, sheet, sheet, 0)
+        to += sheet
+        beside += sheet
+
+
+cdef enum:
+    READY = 16                        # phases that are kept from one plane to the next
+
+
+cdef inline void fill_next(const Shape *s, const Phases *f, const char *x, const int64_t *xs, char *to,
+                           Phase *ready, bint first) noexcept nogil:
+    """The same for one plane after the other: where this is not the first one in `to`, whole rows of zeros are there,
+    and phases are ready, with room for two more."""
+    cdef int64_t phase[3]
+    cdef int64_t bytes = volume(f.size) * s.kind.itemsize
+    cdef bint known = not first and volume(f.used) <= READY
+    cdef Phase *p = ready
+    cdef int i
+    for phase[0] in range(f.used[0]):
+        for phase[1] in range(f.used[1]):
+            if f.used[2] == 2 and s.stride[2] == 2 and s.own and xs[2] == 1:
+                for i in range(0 if known else 2):
+                    phase[2] = i
+                    phase_of(s, f, phase, xs, &p[i])
+                if p[0].row.n > 0 and p[1].row.n > 0 and p[0].at[2] + p[1].at[2] == 1:
+                    i = p[0].at[2] == 1
+                    fill_phase(s, f, &p[i], &p[1 - i], x, xs, to + i * bytes, to + (1 - i) * bytes, first)
+                    to += 2 * bytes
+                    p += 2 if p - ready < READY else 0
+                    continue
+            for phase[2] in range(f.used[2]):
+                if not known:
+                    phase_of(s, f, phase, xs, p)
+                fill_phase(s, f, p, NULL, x, xs, to, NULL, first)
+                to += bytes
+                p += p - ready < READY
 
 
 cdef inline void fill_plane(const Shape *s, const Phases *f, const char *x, const int64_t *xs,
                             char *to) noexcept nogil:
     """The copy of one plane of x, whose strides are xs."""
-    cdef int64_t phase[3]
-    for phase[0] in range(f.used[0]):
-        for phase[1] in range(f.used[1]):
-            for phase[2] in range(f.used[2]):
-                fill_phase(s, f, phase, x, xs, to)
-                to += volume(f.size) * s.kind.itemsize
+    cdef Phase some[READY + 2]
+    fill_next(s, f, x, xs, to, some, True)

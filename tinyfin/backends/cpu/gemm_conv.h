@@ -1,23 +1,31 @@
 /* Template: what convolutions need beside tiles, for one accumulator type; follows gemm_pack.h. */
 
-/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other */
+/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other. Lanes past a run are written
+   over by what follows, but in the last row. */
+TF_INLINE void NAME(row_of_runs)(const T *s, const T *soon, const int64_t *runs, int count, T *d, const T *end) {
+  for (int r = 0; r < count; r++) {
+    const T *p = s + runs[2 * r];
+    const int64_t n = runs[2 * r + 1];
+    int64_t i = 0;
+    if (soon) __builtin_prefetch(soon + runs[2 * r]);
+    for (; n - i >= L; i += L) STORE(d + i, LOAD(p + i));
+    if (i < n) {
+      const V x = LOAD_PART(p + i, (int)(n - i));
+      if (end && d + i + L > end) STORE_PART(d + i, x, (int)(n - i));
+      else STORE(d + i, x);
+    }
+    d += n;
+  }
+}
+
 static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
                             int count, void *dst) {
-  const T *end = (T *)dst + k * NR;
-  for (int64_t q = 0; q < k; q++) {
-    const T *s = (const T *)src + off[q];
-    T *d = (T *)dst + q * NR;
-    for (int r = 0; r < count; r++) {
-      const T *p = s + runs[2 * r];
-      const int64_t n = runs[2 * r + 1];
-      for (int64_t i = 0; i < n; i += L) {
-        V x = n - i < L ? LOAD_PART(p + i, (int)(n - i)) : LOAD(p + i);
-        if (d + i + L > end) STORE_PART(d + i, x, (int)(n - i < L ? n - i : L));
-        else STORE(d + i, x); /* lanes past the run are written over by what follows */
-      }
-      d += n;
-    }
-  }
+  enum { AHEAD = 16 }; /* planes are far apart, which no prefetcher sees */
+  const T *s = src;
+  T *d = dst;
+  int64_t q = 0;
+  for (; q + AHEAD < k; q++) NAME(row_of_runs)(s + off[q], s + off[q + AHEAD], runs, count, d + q * NR, NULL);
+  for (; q < k; q++) NAME(row_of_runs)(s + off[q], NULL, runs, count, d + q * NR, q == k - 1 ? d + k * NR : NULL);
 }
 
 /* A of an input gradient: element (i, q) at src + i * is + off[q] */
@@ -59,19 +67,96 @@ static void NAME(halve)(const T *s, int64_t n, T *d) {
   }
 }
 
+/* Pieces of a row of a padded copy. `over`: what lies behind may be written, up to a vector, since it is written again. */
+TF_INLINE T *NAME(zeros)(T *d, int64_t n, int over) {
+  int64_t i = 0;
+  if (over) for (; i < n; i += L) STORE(d + i, (V){0});
+  for (; i < n; i += L) STORE_PART(d + i, (V){0}, (int)(n - i < L ? n - i : L));
+  return d + n;
+}
+/* x holds the last n elements, and then zeros */
+TF_INLINE T *NAME(ending)(T *d, V x, int64_t n, int64_t after, int over) {
+  if (!over) {
+    if (n) STORE_PART(d, x, (int)n);
+    return NAME(zeros)(d + n, after, 0);
+  }
+  STORE(d, x);
+  if (n + after > L) NAME(zeros)(d + L, n + after - L, 1);
+  return d + n + after;
+}
+/* whether the vector of the last n elements brings the zeros up to the next row's elements too */
+TF_INLINE int NAME(covers)(const tf_fill *p, int64_t n) { return n + p->after + p->before <= L; }
+
 /* rows of a padded copy */
 static void NAME(fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) {
-  const int64_t size = tf_itemsize[p->dtype];
+  const int64_t size = tf_itemsize[p->dtype], all = p->before + p->n + p->after;
   const char *s = src;
   T *d = dst;
+  if (p->dtype == OWN && p->step == 1) {
+    const int64_t whole = p->n / L * L, rest = p->n - whole;
+    int covered = 0;
+    for (; rows > 0; rows--, s += p->row * sizeof(T)) {
+      const int over = (rows - 1) * all >= L;
+      d = covered ? d + p->before : NAME(zeros)(d, p->before, over);
+      covered = over && NAME(covers)(p, rest);
+      if (whole >= 16 * L) memcpy(d, s, whole * sizeof(T));
+      else for (int64_t i = 0; i < whole; i += L) STORE(d + i, LOAD((const T *)s + i));
+      d = NAME(ending)(d + whole, rest ? LOAD_PART((const T *)s + whole, (int)rest) : (V){0}, rest, p->after, over);
+    }
+    return;
+  }
   for (; rows > 0; rows--, s += p->row * size) {
     for (int64_t i = 0; i < p->before; i++) *d++ = 0;
-    if (p->dtype == OWN && p->step == 1) memcpy(d, s, p->n * sizeof(T));
-    else if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
+    if (p->dtype == OWN && p->step == 2) NAME(halve)((const T *)s, p->n, d);
     else NAME(widen)(p->dtype, s, p->step, p->n, d);
     d += p->n;
     for (int64_t i = 0; i < p->after; i++) *d++ = 0;
   }
+}
+
+/* the same for the two halves of lines, each with zeros of its own: even elements of src, then odd ones */
+static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *src, int64_t rows, void *even,
+                              void *odd) {
+  const T *s = src;
+  T *d = even, *e = odd;
+  const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L, rest = there - 2 * whole;
+  const int low = rest < L ? (int)rest : L, all = (int)(p->before + p->n + p->after);
+  int covered[2] = {0, 0};
+  for (; rows > 0; rows--, s += p->row) {
+    const int over = (rows - 1) * all >= L;
+    V a = {0}, b = {0};
+    d = covered[0] ? d + p->before : NAME(zeros)(d, p->before, over);
+    e = covered[1] ? e + q->before : NAME(zeros)(e, q->before, over);
+    covered[0] = over && NAME(covers)(p, p->n - whole), covered[1] = over && NAME(covers)(q, q->n - whole);
+    for (int64_t i = 0; i < whole; i += L, d += L, e += L) {
+      a = LOAD(s + 2 * i), b = LOAD(s + 2 * i + L);
+      STORE(d, TF_JOIN(tf_even, T)(a, b));
+      STORE(e, TF_JOIN(tf_odd, T)(a, b));
+    }
+    a = rest ? LOAD_PART(s + 2 * whole, low) : (V){0};
+    b = rest > L ? LOAD_PART(s + 2 * whole + L, (int)rest - L) : (V){0};
+    d = NAME(ending)(d, TF_JOIN(tf_even, T)(a, b), p->n - whole, p->after, over);
+    e = NAME(ending)(e, TF_JOIN(tf_odd, T)(a, b), q->n - whole, q->after, over);
+  }
+}
+
+/* the first n lanes, two places apart; no other place is touched */
+TF_INLINE void NAME(put_twos)(T *y, V x, int n) {
+#if TF_VBYTES == 64
+  const V low = TF_JOIN(tf_turns_low, T)(x, x), high = TF_JOIN(tf_turns_high, T)(x, x);
+  const uint32_t m = 0x55555555u & (uint32_t)(((uint64_t)1 << 2 * n) - 1);
+  if (sizeof(T) == 4) {
+    _mm512_mask_storeu_epi32(y, (__mmask16)m, (__m512i)low);
+    if (n > L / 2) _mm512_mask_storeu_epi32(y + L, (__mmask16)(m >> 16), (__m512i)high);
+  } else {
+    _mm512_mask_storeu_epi64(y, (__mmask8)m, (__m512i)low);
+    if (n > L / 2) _mm512_mask_storeu_epi64(y + L, (__mmask8)(m >> 8), (__m512i)high);
+  }
+#else
+  T t[L];
+  STORE(t, x);
+  for (int i = 0; i < n; i++) y[2 * i] = t[i];
+#endif
 }
 
 /* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
@@ -92,6 +177,8 @@ static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows
         if (p->dtype == OWN && p->step == 1) {
           if (some == L) STORE((T *)y + i, x);
           else STORE_PART((T *)y + i, x, some);
+        } else if (p->dtype == OWN && p->step == 2) {
+          NAME(put_twos)((T *)y + 2 * i, x, some);
         } else {
           T t[L];
           STORE(t, x);

@@ -200,7 +200,7 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
    AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(narrow_rows, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
   KIND(T, MR_REAL, kc, mc, nc, ns, AT(tile_at, T), AT(pack_runs, T), AT(pack_at, T),              \
-       AT(pack_points, T), AT(fill, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \
+       AT(pack_points, T), AT(fill, T), AT(fill_halves, T), AT(put, T), AT(tile_far, T), AT(lines, T),                \
        AT(channelwise, T), AT(tap_rows, T))
 #define INT(T, kc, mc, nc, ns) KIND(T, MR_INT, kc, mc, nc, ns, 0)
 #define PAIRS(kc, mc, nc, ns)                                                                     \

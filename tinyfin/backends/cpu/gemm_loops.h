@@ -84,6 +84,8 @@ typedef struct {
                       int64_t k, void *dst);
   /* rows of zeros, elements, zeros */
   void (*fill)(const tf_fill *p, const void *src, int64_t rows, void *dst);
+  /* two such copies of accumulators that lie side by side in src: of the even and of the odd ones */
+  void (*fill_halves)(const tf_fill *p, const tf_fill *q, const void *src, int64_t rows, void *even, void *odd);
   /* a tile, whose columns are runs, to its places; acc is readable a vector past the tile */
   void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
               const int64_t *places, int n);

@@ -58,6 +58,8 @@ cdef extern from "gemm_loops.h" nogil:
                             int64_t k,
                             void *dst) noexcept nogil
         void (*fill)(const tf_fill *p, const void *src, int64_t rows, void *dst) noexcept nogil
+        void (*fill_halves)(const tf_fill *p, const tf_fill *q, const void *src, int64_t rows, void *even,
+                            void *odd) noexcept nogil
         void (*put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows, const int64_t *runs,
                     const int64_t *places, int n) noexcept nogil
         void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,
