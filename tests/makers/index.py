@@ -168,3 +168,30 @@ def index_copy(rng):
 def index_fill(rng):
     yield Sample(normal(rng, 4, 3), 0, ints(2, 0), 1.5)
     yield Sample(normal(rng, 4, 3), -1, ints(1), np.asarray(2.0))
+
+
+# shape, dim, low and high of each slice
+BETWEEN = [
+    ((2, 3, 4), 2, [0, 0, 1, 2, 3], [1, 0, 2, 3, 3]),
+    ((3, 2, 5), 0, [2, 0], [1, 0]),
+    ((2, 6, 33), 1, [0, 1, 1, 4, 5, 5, 2], [1, 2, 2, 5, 5, 0, 2]),
+]
+
+
+@maker("select_between")
+def select_between(rng):
+    for shape, dim, low, high in BETWEEN:
+        part = rng.uniform(0, 1, len(low))
+        yield Sample(normal(rng, *shape), np.array(low), np.array(high), part, dim).but(
+            only="f", fixed=(1, 2, 3)
+        )
+
+
+@maker("between_embed")
+def between_embed(rng):
+    for shape, dim, low, high in BETWEEN:
+        part = rng.uniform(0, 1, len(low))
+        u = normal(rng, *shape[:dim], len(low), *shape[dim + 1 :])
+        yield Sample(u, np.array(low), np.array(high), part, shape, dim).but(
+            only="f", fixed=(1, 2, 3)
+        )

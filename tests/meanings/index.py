@@ -146,3 +146,17 @@ def index_fill(x, dim, index, value):
     y = np.array(x)
     np.moveaxis(y, dim, 0)[index] = value
     return y
+
+
+@meaning("select_between", loose=4)
+def select_between(x, low, high, part, dim):
+    x = np.moveaxis(x, dim, -1)
+    return np.moveaxis(x[..., low] * (1 - part) + x[..., high] * part, -1, dim)
+
+
+@meaning("between_embed", loose=4)
+def between_embed(u, low, high, part, shape, dim):
+    y, u = np.moveaxis(np.zeros(shape), dim, -1), np.moveaxis(u, dim, -1)
+    np.add.at(y, (..., low), u * (1 - part))
+    np.add.at(y, (..., high), u * part)
+    return np.moveaxis(y, -1, dim)

@@ -130,6 +130,38 @@ cdef void shape_attribute(tf_view *y, const int64_t *shape, int dtype) noexcept:
         y.shape[k] = shape[1 + k]
 
 
+cdef int need_between(const tf_view *const *inputs, object name) except -1:
+    """low, high, part after x: int64 vectors, and one of weights of x's dtype, of one length."""
+    cdef int k
+    if inputs[0].ndim == 0:
+        raise RuntimeError(f"{name}: input has no dimensions")
+    for k in range(1, 4):
+        if (inputs[k].ndim != 1 or inputs[k].size != inputs[1].size
+                or inputs[k].dtype != (inputs[0].dtype if k == 3 else TF_I64)):
+            raise RuntimeError(f"{name}: {('low', 'high', 'part')[k - 1]} is {shape_of(inputs[k])} of "
+                               f"{dtype_object(inputs[k].dtype)}, low is {shape_of(inputs[1])}: expected vectors of "
+                               "one length, int64 indices and weights of the input's dtype")
+    return 0
+
+
+cdef int select_between(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                        const tf_attrs *at, tf_call *call, object name) except -1:
+    """x, low, high, part; dim."""
+    need_between(inputs, name)
+    like(outputs[0], inputs[0], inputs[0].dtype)
+    outputs[0].shape[at.i[0]] = inputs[1].size
+    return 0
+
+
+cdef int between_embed(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                       const tf_attrs *at, tf_call *call, object name) except -1:
+    """u, low, high, part; shape, dim: u stands between the indices of a tensor of zeros."""
+    need_between(inputs, name)
+    shape_attribute(outputs[0], at.i, inputs[0].dtype)
+    check_slices(outputs[0], inputs[1], inputs[0], at.i[9], name)
+    return 0
+
+
 cdef int index_embed(const tf_view *const *inputs, int n, tf_view *const *outputs,
                      const tf_attrs *at, tf_call *call, object name) except -1:
     """x, index; shape, dim: x stands at the indices of a tensor of zeros."""
@@ -481,6 +513,7 @@ RULES = {
     "index_add": rule_capsule(index_add),
     "index_copy": rule_capsule(index_copy), "index_fill": rule_capsule(index_fill),
     "index_embed": rule_capsule(index_embed),
+    "select_between": rule_capsule(select_between), "between_embed": rule_capsule(between_embed),
     "gather": rule_capsule(gather), "scatter": rule_capsule(scatter),
     "scatter_embed": rule_capsule(scatter_embed), "index": rule_capsule(index),
     "index_put": rule_capsule(index_put), "put_embed": rule_capsule(put_embed),

@@ -7,6 +7,7 @@ MODULES = (
     "view",
     "reduce",
     "index",
+    "resize",
     "join",
     "random",
     "matmul",

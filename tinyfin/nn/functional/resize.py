@@ -126,11 +126,13 @@ def _along(
         return _cubic(x, dim, n, at)
     at = at.clamp(min=0.0)
     low = at.floor().clamp(max=float(n - 1))
-    shape = (m,) + (1,) * (len(x.shape) - 1 - dim)
-    part = (at - low).clamp(max=1.0).to(x.dtype).reshape(shape)
+    part = (at - low).clamp(max=1.0).to(x.dtype)
     low = low.long()
-    a, b = x.index_select(dim, low), x.index_select(dim, (low + 1).clamp(max=n - 1))
-    return a * (1 - part) + b * part
+    high = (low + 1).clamp(max=n - 1)
+    if x.dtype.is_floating_point and x.dtype.itemsize >= 4:
+        return F.select_between(x, low, high, part, dim)
+    part = part.reshape((m,) + (1,) * (len(x.shape) - 1 - dim))
+    return x.index_select(dim, low) * (1 - part) + x.index_select(dim, high) * part
 
 
 def _nearest(x: Tensor, n: int, m: int, factor: float | None, exact: bool) -> Tensor:
