@@ -510,7 +510,8 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cost = job.size
     if nd == 1 and job.ops[0].strides[0] == job.ops[0].item and job.ops[1].strides[0] == job.ops[1].item:
         parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.1, copy_task, &job)
-    elif nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and job.ops[1].strides[nd - 1] != job.ops[1].item:
+    elif nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and job.ops[1].strides[nd - 1] != 0 and \
+            job.ops[1].strides[nd - 1] != job.ops[1].item:
         turn_plan(&turn, &job)
         planes = turn.bands * turn.strips
         for k in range(nd - 2):
