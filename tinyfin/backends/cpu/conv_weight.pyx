@@ -19,6 +19,7 @@ from tinyfin.core.abi cimport *
 cdef enum:
     RUNS = 512                        # positions of y in a block of k, at most
     STRETCH = 8192                    # positions whose panels of g stay in cache
+    BAND = 1 << 15                    # elements of a band of lanes, which stays in cache
     TAPS = 3                          # neighbouring taps that a row of a kernel has, for rows_task
     THREES = 8                        # of them in a task
 
@@ -28,6 +29,9 @@ cdef struct WeightGrad:
     Columns places                    # chain elements: in the copy of x (src) and in g (dst)
     const char *g
     const char *x
+    const tf_view *gv                 # tensors, for channel_task
+    const tf_view *xv
+    int64_t band                      # rows of y that it takes at a time
     const int64_t *off                # of columns in the copy
     int64_t plane, g_row, g_step      # of the copy; between rows and last positions of g
     char *acc
@@ -103,42 +107,126 @@ cdef void weight_task(int64_t g, void *ctx) noexcept nogil:
         q.failed = 1
 
 
-cdef void channel_task(int64_t t, void *ctx) noexcept nogil:
-    """One channel per group: each lane takes a group, for nr groups and all images of the chunk."""
-    cdef WeightGrad *q = <WeightGrad *>ctx
+cdef int64_t lane_bytes(const Shape *s) noexcept nogil:
+    """Accumulators of channel_task, where it pays."""
+    if s.cg != 1 or s.groups < s.kind.lanes // 2:
+        return 0
+    return (s.groups + s.kind.nr - 1) // s.kind.nr * s.kind.nr * s.og * s.taps * s.kind.itemsize
+
+
+cdef struct Lanes:
+    # a band of some channels: copies of planes of x, then places side by side with a lane for each channel
+    Shape s                           # whose y is the band
+    Phases f
+    Columns places
+    Phase ready[READY + 2]
+    int64_t runs
+    char *copies
+    char *x
+    char *g
+    int64_t *off
+    int64_t *src
+    int64_t *at
+
+
+cdef int64_t lanes_room(const Shape *s, Lanes *b, int64_t rows) noexcept nogil:
+    """Bytes for bands of so many rows."""
+    cdef int64_t item = s.kind.itemsize, nr = s.kind.nr
+    b.s = s[0]
+    b.s.out[1] = rows
+    phases_of(&b.s, &b.f)
+    return ((b.f.plane + SLACK) * 2 + volume(b.s.out)) * nr * item + (volume(b.s.out) * 3 + s.taps) * 8
+
+
+cdef void lanes_at(const WeightGrad *q, Lanes *b, int64_t row, char *room) noexcept nogil:
+    """The band from a row on: offsets of taps, runs of places."""
+    cdef const Shape *s = q.s
+    cdef int64_t item = s.kind.itemsize, nr = s.kind.nr, per, i
+    b.s.out[1] = min(q.band, s.out[1] - row)
+    b.s.pad[1] = s.pad[1] - row * s.stride[1]
+    phases_of(&b.s, &b.f)
+    per = volume(b.s.out)
+    b.copies, b.x = room, room + (b.f.plane + SLACK) * nr * item
+    b.g = b.x + (b.f.plane + SLACK) * nr * item
+    b.off = <int64_t *>(b.g + per * nr * item)
+    b.src, b.at = b.off + s.taps, b.off + s.taps + 2 * per
+    for i in range(s.taps):
+        b.off[i] = tap_offset(&b.s, &b.f, i)
+    three(&q.gv.strides[2], q.gv.ndim - 2, 0, b.places.dst + 1)
+    columns(&b.places, b.s.out, b.f.step)
+    b.places.base = row * q.gv.strides[q.gv.ndim - 2] if q.gv.ndim > 3 else 0
+    b.places.src[0], b.places.dst[0], b.places.count[0] = 0, 0, 1
+    b.runs = runs_of(&b.places, 0, per, b.src, b.at)
+
+
+cdef void lanes_of(const WeightGrad *q, Lanes *b, int64_t image, int64_t t, bint first) noexcept nogil:
+    """A band of one image: chains of all taps go on."""
     cdef const Shape *s = q.s
     cdef const tf_gemm_kind *kind = s.kind
-    cdef int64_t nr = kind.nr, item = kind.itemsize, first = t * nr
-    cdef int64_t some = min(nr, s.groups - first), i, o, r
-    cdef int64_t per = s.places, n, size = tf_itemsize[s.dtype]
-    cdef int64_t bytes = (q.plane + per) * nr * item + per * 24
-    cdef char *room = <char *>scratch_push(bytes)
-    cdef char *x = room
-    cdef char *g = x + q.plane * nr * item
-    cdef int64_t *src = <int64_t *>(g + per * nr * item)
-    cdef int64_t *at = src + 2 * per
+    cdef int64_t nr = kind.nr, item = kind.itemsize, channel = t * nr, some = min(nr, s.groups - channel), o, r
+    cdef int64_t size = tf_itemsize[s.dtype]
+    cdef int64_t xs[3]
     cdef const void *rows[64]
+    cdef const char *g
     cdef char *d
+    three(&q.xv.strides[2], q.xv.ndim - 2, 0, xs)
+    for r in range(some):
+        d = b.copies + r * b.f.plane * item
+        fill_next(&b.s, &b.f, q.xv.data + (image * q.xv.strides[0] + (channel + r) * q.xv.strides[1]) * size, xs, d,
+                  b.ready, first)
+        rows[r] = d
+    kind.pack_rows(rows, some, b.f.plane, b.x, 1, 1)
+    for o in range(s.og):
+        d = b.g
+        g = q.g + (image * q.gv.strides[0] + (channel * s.og + o) * q.g_row) * size
+        for r in range(b.runs):
+            kind.pack(s.dtype, g + b.at[r] * size, s.og * q.g_row, q.g_step, some, b.src[2 * r + 1], d, 1)
+            d += b.src[2 * r + 1] * nr * item
+        kind.channelwise(b.g, b.x, b.off, s.taps, b.src, b.runs, q.lanes + (t * s.og + o) * s.taps * nr * item)
+
+
+cdef void channel_task(int64_t t, void *ctx) noexcept nogil:
+    """One channel per group: each lane takes a group, for nr groups and all images."""
+    cdef WeightGrad *q = <WeightGrad *>ctx
+    cdef const Shape *s = q.s
+    cdef Lanes b
+    cdef int64_t bytes = lanes_room(s, &b, q.band), image, row
+    cdef char *room = <char *>scratch_push(bytes)
+    cdef bint whole = q.band == s.out[1]
     if room == NULL:
         q.failed = 1
         return
-    for i in range(q.places.count[0]):
-        n = runs_of(&q.places, i * per, per, src, at)
-        for r in range(some):
-            rows[r] = q.x + (i * s.c + first + r) * q.plane * item
-        kind.pack_rows(rows, some, q.plane, x, 1, 1)
-        for r in range(n):
-            src[2 * r] -= i * q.places.src[0]
-        for o in range(s.og):
-            d = g
-            for r in range(n):
-                kind.pack(s.dtype, q.g + ((first * s.og + o) * q.g_row + at[r]) * size,
-                          s.og * q.g_row, q.g_step, some,
-                          src[2 * r + 1], d, 1)
-                d += src[2 * r + 1] * nr * item
-            kind.channelwise(g, x, q.off, s.taps, src, n,
-                             q.lanes + (t * s.og + o) * s.taps * nr * item)
+    for image in range(s.n):
+        row = 0
+        while row < s.out[1]:
+            if image == 0 or not whole:
+                lanes_at(q, &b, row, room)
+            lanes_of(q, &b, image, t, image == 0 or not whole)
+            row += q.band
     scratch_pop(bytes)
+
+
+cdef int weight_lanes(WeightGrad *q, const tf_view *g, const tf_view *x, tf_view *w, const Phases *f,
+                      tf_call *call) noexcept nogil:
+    """All groups of one channel, in bands that stay in cache."""
+    cdef const Shape *s = q.s
+    cdef int64_t item = s.kind.itemsize, each = f.plane // max(s.out[1], 1) * s.kind.nr
+    cdef Room r
+    if enter(&r, lane_bytes(s) + (0 if s.own else w.size * item), call):
+        return TF_ENOMEM
+    q.acc = w.data if s.own else carve(&r.next, w.size * item)
+    q.lanes = carve(&r.next, lane_bytes(s))
+    memset(q.lanes, 0, lane_bytes(s))
+    q.gv, q.xv, q.g = g, x, g.data
+    q.band = s.out[1]
+    if s.out[0] == 1:                 # or bands would not be in the order of places
+        q.band = min(s.out[1], max(BAND // max(each, 1), 2 * s.kernel[1]))
+    parallel_for((s.groups + s.kind.nr - 1) // s.kind.nr, 1.0 * s.o * s.taps * s.n * s.places, channel_task, q)
+    channels_out(q)
+    if not s.own:
+        s.kind.narrow(s.dtype, q.acc, w.size, w.data, 1)
+    scratch_pop(r.bytes)
+    return TF_ENOMEM if q.failed else TF_OK
 
 
 cdef void channels_out(const WeightGrad *q) noexcept nogil:
@@ -221,13 +309,6 @@ cdef void rows_out(const WeightGrad *q) noexcept nogil:
             memcpy(q.acc + (o * all + j) * item, q.rows + ((o // nr * all + j) * nr + o % nr) * item, item)
 
 
-cdef int64_t lane_bytes(const Shape *s) noexcept nogil:
-    """Accumulators of channel_task, where it pays."""
-    if s.cg != 1 or s.groups < s.kind.lanes // 2:
-        return 0
-    return (s.groups + s.kind.nr - 1) // s.kind.nr * s.kind.nr * s.og * s.taps * s.kind.itemsize
-
-
 cdef int weight_groups(WeightGrad *q) noexcept nogil:
     """All groups, for the images of the chunk."""
     cdef const Shape *s = q.s
@@ -236,10 +317,6 @@ cdef int weight_groups(WeightGrad *q) noexcept nogil:
     if q.rows != NULL:
         rows_of_all(q)
         return TF_OK
-    if q.lanes != NULL:
-        parallel_for((s.groups + s.kind.nr - 1) // s.kind.nr, 1.0 * s.o * s.taps * total(&q.places),
-                     channel_task, q)
-        return TF_ENOMEM if q.failed else TF_OK
     if s.groups >= 4:
         parallel_for(s.groups, s.kind.fma_ns * s.o * s.cg * s.taps * total(&q.places), weight_task,
                      q)
@@ -274,6 +351,8 @@ cdef int conv_grad_weight(const tf_view *const *inputs, int n, tf_view *const *o
     phases_of(&s, &f)
     memset(&q, 0, sizeof(WeightGrad))
     q.s, q.plane, q.g_row, q.g_step = &s, f.plane, g.strides[1], g.strides[g.ndim - 1]
+    if lane_bytes(&s):
+        return weight_lanes(&q, g, x, w, &f, call)
     return weight_chunks(&q, g, x, w, &f, call)
 
 
@@ -288,17 +367,14 @@ cdef int weight_chunks(WeightGrad *q, const tf_view *g, const tf_view *x, tf_vie
     cdef Copy copy
     cdef Room r
     cdef int rc = TF_OK
-    if enter(&r, cols * 8 + (0 if s.own else w.size * item) + lane_bytes(s)
-             + row_bytes(s) + stretch_bytes(s) + (images * s.c * f.plane + SLACK) * item,
+    if enter(&r, cols * 8 + (0 if s.own else w.size * item) + row_bytes(s)
+             + stretch_bytes(s) + (images * s.c * f.plane + SLACK) * item,
              call):
         return TF_ENOMEM
     q.off = off = <int64_t *>carve(&r.next, cols * 8)
     for i in range(cols):
         off[i] = i // s.taps * f.plane + tap_offset(s, f, i % s.taps)
     q.acc = w.data if s.own else carve(&r.next, w.size * item)
-    if lane_bytes(s):
-        q.lanes = carve(&r.next, lane_bytes(s))
-        memset(q.lanes, 0, lane_bytes(s))
     if by_rows(s):
         q.rows, q.panels = carve(&r.next, row_bytes(s)), carve(&r.next, stretch_bytes(s))
         memset(q.rows, 0, row_bytes(s))
@@ -315,8 +391,6 @@ cdef int weight_chunks(WeightGrad *q, const tf_view *g, const tf_view *x, tf_vie
         rc = weight_groups(q)
         q.resume = True
         i += images
-    if q.lanes != NULL:
-        channels_out(q)
     if q.rows != NULL:
         rows_out(q)
     if not s.own:
