@@ -1,7 +1,7 @@
-/* Products of bfloat16 by the instruction that takes two steps of k at a time. It is two fused multiply-adds, that of the
-   high halves first, each rounded as fma is: so the chain is ours where the earlier step stands in the high half. It
-   treats subnormal numbers as zeros, whatever the mode; panels therefore note between which magnitudes their elements
-   lie, and where a sum might become subnormal the caller takes the product back. Follows gemm_pairs.h. */
+/* Products of bfloat16 by the instruction that takes two steps of k at a time. It is two fused multiply-adds, that of
+   the high halves first, each rounded as fma is: so the chain is ours where the earlier step stands in the high half.
+   It treats subnormal numbers as zeros, whatever the mode; panels therefore note between which magnitudes their
+   elements lie, and where a sum might be subnormal the caller computes the product again. Follows gemm_pairs.h. */
 typedef uint32_t duo;
 typedef tf_v_uint32_t tf_v_duo;
 #define tf_splat_duo tf_splat_uint32_t
@@ -57,7 +57,10 @@ static void duo_lanes(const uint16_t *src, int64_t is, int64_t ks, int64_t count
   const char *rows[16], *near[16];
   uint16_t room[16][32];
   int64_t q = 0;
-  for (int i = 0; i < 16; i++) rows[i] = (const char *)(src + (i < count ? i : count - 1) * is), near[i] = (char *)room[i];
+  for (int i = 0; i < 16; i++) {
+    rows[i] = (const char *)(src + (i < count ? i : count - 1) * is);
+    near[i] = (const char *)room[i];
+  }
   if (ks == 1)
     for (; q + 32 <= k; q += 32) duo_square(rows, 2 * q, 16, dst + q / 2 * w, w, lanes, r);
   for (; q < k; q += 32) {
@@ -82,7 +85,8 @@ TF_INLINE void duo_dense(const int W, const uint16_t *src, int64_t ks, int64_t c
       TF_EACH16(h, (W + 15) / 16) {
         const int64_t left = count - i - 16 * h;
         if (left <= 0) continue;
-        const __mmask16 some = left < 16 ? (1u << left) - 1 : 0xffff, all = W - 16 * h < 16 ? (1 << W % 16) - 1 : 0xffff;
+        const __mmask16 some = left < 16 ? (1u << left) - 1 : 0xffff;
+        const __mmask16 all = W - 16 * h < 16 ? (1 << W % 16) - 1 : 0xffff;
         const __mmask16 there = some & all;
         __m512i x = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, early + i + 16 * h));
         const __m256i y = 2 * q + 1 < k ? _mm256_maskz_loadu_epi16(there, late + i + 16 * h) : _mm256_set1_epi16(odd);
@@ -160,7 +164,8 @@ static int duos_work(void) {
     }
     const tf_v_uint32_t a = tf_load_uint32_t(w[0]), b = tf_load_uint32_t(w[1]), c = tf_load_uint32_t(w[2]);
     const tf_v_float sum = tf_fma_float(SECOND_BF16(a), SECOND_BF16(b), (tf_v_float)c);
-    const tf_v_uint32_t want = (tf_v_uint32_t)tf_fma_float(FIRST_BF16(a), FIRST_BF16(b), sum), got = tf_fma_duo(a, b, c);
+    const tf_v_uint32_t want = (tf_v_uint32_t)tf_fma_float(FIRST_BF16(a), FIRST_BF16(b), sum);
+    const tf_v_uint32_t got = tf_fma_duo(a, b, c);
     const half_lanes low = bf16_of((tf_v_float)got), high = bf16_of((tf_v_float)c);
     const __m512i both = narrow_two((tf_v_float)got, (tf_v_float)c);
     if (memcmp(&want, &got, 64) || memcmp(&low, &both, 32) || memcmp(&high, (const char *)&both + 32, 32)) return 0;

@@ -9,10 +9,8 @@
 #include "gemm_loops.h"
 #include "gemm_halves.h"
 
-/* groups of L columns of thin products at a time: two chains hide each other's latency */
-#ifndef THIN_GROUPS
+/* groups of L columns of thin products at a time: their chains hide each other's latency */
 #define THIN_GROUPS (TF_VBYTES == 16 ? 4 : 2)
-#endif
 /* rows that share what was transposed, which is not what takes the time where fma is no instruction */
 #if defined(TF_HAVE_FMA) || defined(__aarch64__)
 #define THIN_FLOAT_ROWS 4

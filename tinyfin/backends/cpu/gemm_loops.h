@@ -127,7 +127,8 @@ typedef struct {
   /* of TF_ACC_DUOS; NULL: none. Whether the processor has what they need; panels as pack makes them, whose elements
      widen the reach of their operand; whether the result of operands of such reach stands */
   int (*duos_work)(void);
-  void (*pack_duos)(const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side, tf_reach *reach);
+  void (*pack_duos)(const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side,
+                    tf_reach *reach);
   int (*duos_fit)(const tf_reach *a, const tf_reach *b);
 } tf_gemm_table;
 

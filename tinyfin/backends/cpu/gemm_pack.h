@@ -123,7 +123,8 @@ static void NAME(product)(const tf_product *p) {
   }
 }
 
-static void NAME(narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst, int64_t ldc) {
+static void NAME(narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst,
+                              int64_t ldc) {
   for (int64_t i = 0; i < rows; i++)
     NAME(narrow)(dtype, (const T *)acc + i * ld, cols, (char *)dst + i * ldc * tf_itemsize[dtype], 1);
 }

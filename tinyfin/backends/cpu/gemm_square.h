@@ -1,6 +1,6 @@
-/* Squares of lanes x lanes elements, read from as many rows and transposed: t[i] holds each row's element i after q bytes.
-   Quarters of 128 bits go to their places while they are loaded, which spares shuffles the half of their work.
-   Rows may lie at any multiple of two bytes. After simd.h. */
+/* Squares of lanes x lanes elements, read from as many rows and transposed: t[i] holds each row's element i after q
+   bytes. Quarters of 128 bits go to their places while they are loaded, which spares half of the shuffles. Rows may lie
+   at any address. After simd.h. */
 #ifndef TF_GEMM_SQUARE_H
 #define TF_GEMM_SQUARE_H
 

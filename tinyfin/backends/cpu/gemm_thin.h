@@ -1,6 +1,7 @@
 /* Template: products of few rows, for which B is read once, where it lies. E is an element of B,
    and of A too in dots; words of PER elements are what squares transpose. Follows gemm_tile.h; THIN_HALF before: 0 for
-   elements that are accumulators, 16 for float16, 1 for bfloat16, both of float; and THIN_ROWS, rows at a time where columns of B are transposed. */
+   elements that are accumulators, 16 for float16, 1 for bfloat16, both of float; and THIN_ROWS, rows at a time where
+   columns of B are transposed. */
 
 #if THIN_HALF
 #define E uint16_t
@@ -111,15 +112,14 @@ TF_INLINE void THIN(columns)(const int groups, const int rows, const T *const *a
   THIN(steps)(groups, rows, a, cols, q, k, acc);
 }
 
-TF_INLINE void THIN(some_rows)(const int rows, const tf_product *p, int64_t i) {
-  enum { G = THIN_GROUPS };
+TF_INLINE void THIN(some_rows)(const int G, const int rows, const tf_product *p, int64_t i) {
   const T *a[THIN_ROWS];
-  const char *cols[G * L]; /* of elements E: squares read them as they come */
+  const char *cols[THIN_GROUPS * L]; /* of elements E: squares read them as they come */
   const E *b = p->b;
   TF_EACH16(r, rows) a[r] = (const T *)p->a + (i + r < p->m ? i + r : p->m - 1) * p->ar;
   for (int64_t j = 0; j < p->n; j += G * L) {
     const int64_t left = p->n - j;
-    V acc[G * THIN_ROWS];
+    V acc[THIN_GROUPS * THIN_ROWS];
     T *c = (T *)p->c + i * p->ldc + j;
     TF_EACH16(g, G) TF_EACH16(r, rows) {
       const int64_t part = left - g * L;
@@ -142,8 +142,11 @@ TF_INLINE void THIN(some_rows)(const int rows, const tf_product *p, int64_t i) {
 }
 
 static void THIN(rows_t)(const tf_product *p) {
-  if (p->m == 1) THIN(some_rows)(1, p, 0);
-  else for (int64_t i = 0; i < p->m; i += THIN_ROWS) THIN(some_rows)(THIN_ROWS, p, i);
+  /* columns that share their places in L1 are better few; chains of several rows hide each other's latency */
+  const int crowded = PER == 1 && p->bc * sizeof(E) % 4096 == 0;
+  if (p->m == 1 && !crowded) THIN(some_rows)(THIN_GROUPS, 1, p, 0);
+  else if (p->m == 1) THIN(some_rows)(THIN_GROUPS / 2, 1, p, 0);
+  else for (int64_t i = 0; i < p->m; i += THIN_ROWS) THIN(some_rows)(THIN_ROWS > 1 ? 1 : THIN_GROUPS, THIN_ROWS, p, i);
 }
 
 /* One product of a row and a column in each lane; both are dense along k, and transposed. */
