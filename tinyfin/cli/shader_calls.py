@@ -103,7 +103,19 @@ def _copy(rng: Generator, name: str) -> Iterator[Call]:
 # ---- reductions, scans, sorts
 
 
-@calls("sum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "var", "std")
+@calls(
+    "sum",
+    "mean",
+    "prod",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "count_nonzero",
+    "var",
+    "std",
+    "sum_of_squares",
+)
 def _reduction(rng: Generator, name: str) -> Iterator[Call]:
     scale = 0.05 if name == "prod" else 1.0
     base = 1.0 if name == "prod" else 0.0

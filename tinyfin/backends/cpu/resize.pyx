@@ -5,8 +5,9 @@ Any strides; planes that are not dense are gathered first. float32 and float64.
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
+from tinyfin.backends.cpu.indexed cimport check_index
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.lines cimport Axes, first_outside, gather_run, offset, push
+from tinyfin.backends.cpu.lines cimport Axes, gather_run, offset, push
 from tinyfin.backends.cpu.resize_loops cimport *
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
@@ -78,15 +79,13 @@ cdef void between_task(int64_t t, void *ctx) noexcept nogil:
 cdef bint neighbours(Between *s, const tf_view *low, const tf_view *high, const tf_view *part, int32_t *room,
                      int64_t size, tf_call *call) noexcept nogil:
     """Indices as int32, and both weights, side by side; False where an index is none of `size` elements."""
-    cdef int64_t j, n = s.at.n, bad
+    cdef int64_t j, n = s.at.n
     cdef char *second = <char *>(room + 2 * n)
     cdef const tf_view *v
     cdef int k
     for k in range(2):
         v = high if k else low
-        bad = first_outside(<const int64_t *>v.data, v.strides[0], n, 0, size)
-        if bad < n:
-            call.detail[0], call.detail[1], call.detail[2] = (<const int64_t *>v.data)[bad * v.strides[0]], size, 0
+        if check_index(v, 0, size, 0, call) != TF_OK:
             return False
         for j in range(n):
             room[k * n + j] = <int32_t>(<const int64_t *>v.data)[j * v.strides[0]]
