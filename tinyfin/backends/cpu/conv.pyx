@@ -165,14 +165,20 @@ cdef int64_t class_at(const Shape *s, int d, int64_t residue, int64_t first, int
     return next
 
 
+cdef inline int64_t first_tap(const Shape *s, int d, int64_t residue, int64_t tries) noexcept nogil:
+    """The first of `tries` taps that reaches places of this residue, or `tries`."""
+    cdef int64_t first = 0
+    while first < tries and (residue + s.pad[d] - first * s.dil[d]) % s.stride[d]:
+        first += 1
+    return first
+
+
 cdef int classes_of(const Shape *s, int d, Class *to) noexcept nogil:
     """Classes of dimension d that some tap reaches, 2 * kernel + residues at most."""
     cdef int64_t residue, first, t, stop, tries = min(tap_gap(s, d), s.kernel[d])
     cdef int n = 0
     for residue in range(min(s.stride[d], s.size[d])):
-        first = 0
-        while first < tries and (residue + s.pad[d] - first * s.dil[d]) % s.stride[d]:
-            first += 1
+        first = first_tap(s, d, residue, tries)
         if first == tries:
             continue
         stop = (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
@@ -256,9 +262,7 @@ cdef int whole_classes(const Shape *s, int d, Class *to) noexcept nogil:
     cdef int64_t residue, first, gap = tap_gap(s, d), tries = min(gap, s.kernel[d])
     cdef int n = 0
     for residue in range(min(s.stride[d], s.size[d])):
-        first = 0
-        while first < tries and (residue + s.pad[d] - first * s.dil[d]) % s.stride[d]:
-            first += 1
+        first = first_tap(s, d, residue, tries)
         if first == tries:
             continue
         to[n].start, to[n].count = residue, (s.size[d] - residue + s.stride[d] - 1) // s.stride[d]
