@@ -108,6 +108,14 @@ SHAPES = [
     ),
 ]
 DOMAINS = [
+    ("clamp_max: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(max=300)"),
+    ("clamp_between: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(-1, 300)"),
+    ("clamp_max_: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp_(max=300)"),
+    (
+        "masked_fill: the number 300 does not fit",
+        "m.ones(1, dtype=m.uint8).masked_fill(ones(1) > 0, 300)",
+    ),
+    ("where: the number 999 does not fit", "m.where(ones(1) > 0, m.ones(1, dtype=m.int8), 999)"),
     ("where: condition has dtype", "m.where(ones(2), ones(2), ones(2))"),
     ("bitwise_and: dtype tinyfin.float32 was given, expected bool", "ones(2) & ones(2)"),
     ("bitwise_not: dtype tinyfin.float32", "m.bitwise_not(ones(2))"),

@@ -182,7 +182,8 @@ def vector_norm(
         return F.sum(F.ne(x, 0).to(x.dtype), dim, keepdim)
     if ord == 1:
         return F.sum(F.abs(x), dim, keepdim)
-    a = F.abs(x)
+    half = x.dtype.itemsize < 4  # powers of float16 would overflow soon
+    a = F.abs(x.float() if half else x)
     if ord < 1:  # zeros have no derivative: none flows to them
         none = a == 0
         a = F.where(none, 0.0 if ord > 0 else INF, F.pow(F.where(none, 1.0, a), float(ord)))
@@ -190,7 +191,8 @@ def vector_norm(
         a = F.pow(a, float(ord))
     total = F.sum(a, dim, keepdim)
     flat = total == 0  # a subgradient at the zero vector, not NaN
-    return F.where(flat, total, F.pow(F.where(flat, 1.0, total), 1.0 / ord))
+    y = F.where(flat, total, F.pow(F.where(flat, 1.0, total), 1.0 / ord))
+    return y.to(x.dtype) if half else y
 
 
 def norm(

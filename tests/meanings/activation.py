@@ -115,7 +115,7 @@ def hardswish(x):
 
 @meaning("hardtanh_grad", ulps=0.5)
 def hardtanh_grad(a, b, min_val=-1.0, max_val=1.0):
-    return np.where((b > min_val) & (b < max_val), a, 0.0)
+    return np.where((b <= min_val) | (b >= max_val), 0.0, a)
 
 
 @meaning("leaky_relu_grad", loose=2)

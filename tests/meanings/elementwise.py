@@ -84,9 +84,9 @@ exact("isfinite", lambda x: np.isfinite(np.asarray(x, "float64")))
 exact("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0)
 exact("where", lambda c, a, b: np.where(c, a, b).astype(np.result_type(a, b)))
 exact("copysign", lambda a, b: np.copysign(np.asarray(a, "float64"), b))
-exact("share_max", lambda a, b: np.where(a > b, 1.0, np.where(a == b, 0.5, 0.0)))
+exact("share_max", lambda a, b: np.where(a < b, 0.0, np.where(a == b, 0.5, 1.0)))
 exact("relu", lambda x: np.maximum(x, 0).astype(x.dtype))
-exact("relu_grad", lambda a, b: np.where(b > 0, a, 0.0))
+exact("relu_grad", lambda a, b: np.where(b <= 0, 0.0, a))
 
 
 @meaning("clamp_min", ulps=0.5)

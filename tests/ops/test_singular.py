@@ -308,3 +308,29 @@ def test_atan2_and_hypot_around_the_origin():
         tf.hypot(tf.tensor([1e30, 3e-30]), tf.tensor([1e30, 4e-30])).tolist(),
         [math.hypot(1e30, 1e30), 5e-30],
     )
+
+
+@pytest.mark.parametrize(
+    "fn, want",
+    [
+        (lambda x: x.clamp(min=-1.0), 0),
+        (lambda x: x.clamp(max=1.0), 0),
+        (lambda x: x.clamp(-1.0, 1.0), 0),
+        (F.relu, 1),
+        (F.relu6, 1),
+        (F.hardtanh, 1),
+        (F.elu, 1),
+        (lambda x: F.selu(x) / 1.0507009873554805, 1),
+        (F.celu, 1),
+        (lambda x: tf.maximum(x, tf.tensor(2.0)), 1),
+        (lambda x: tf.minimum(tf.tensor(2.0), x), 1),
+    ],
+)
+def test_gradient_at_nan(fn, want):
+    """As PyTorch's: a NaN is not between bounds, and is not cut off elsewhere."""
+    same(grads(fn, [NAN, NAN])[0], [want, want])
+
+
+def test_gradients_beside_nan():
+    same(grads(tf.maximum, [1.0, NAN, 3.0], [NAN, 1.0, 3.0]), [[1, 1, 0.5], [1, 1, 0.5]])
+    same(grads(tf.atan2, [0.0, -0.0, 1.0], [0.0, 0.0, 0.0]), [[0, 0, 0], [0, 0, -1]])

@@ -161,6 +161,8 @@ cdef object run_kernel(Op op, PyObject **args, int n, const tf_view **ins, const
             outs[i] = &t.v
     call.compute = op.result_class
     op.rule(ins, n, outs, at, &call, op.name)
+    if op.picks and g.used:
+        check_numbers(op.name, g.numbers, g.used, out.v.dtype)
     if op.copies and g.backend == TF_CPU and may_lend(<Tensor>args[0]):
         out.v.backend, out.v.index, out.inference = TF_CPU, 0, bits & INFERENCE != 0
         borrow_from(<Tensor>args[0], out)
@@ -416,6 +418,15 @@ cdef int check_number(str name, int dtype, int kind, const int64_t *slot) except
     if not fits:
         given = str(value) if kind == TF_F64 else str(whole)
         raise RuntimeError(f"{name}: the number {given} does not fit {dtype_object(dtype)}")
+    return 0
+
+
+cdef int check_numbers(str name, const tf_view *numbers, int used, int dtype) except -1:
+    """Numbers that may become elements of an integer result. Halves and floats round theirs."""
+    cdef int i
+    if category[dtype] == 1:
+        for i in range(used):
+            check_number(name, dtype, numbers[i].dtype, <const int64_t *>numbers[i].data)
     return 0
 
 

@@ -137,6 +137,8 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
     outs[0] = &result
     call.compute = op.plain.result_class
     op.plain.rule(ins, n, outs, at, &call, op.name)
+    if op.plain.picks:
+        check_numbers(op.name, numbers, used, x.v.dtype)
     check_fits(op.name, &result, &x.v)
     return compute_over(op.plain, op.name, args, ins, n, x, at, &call, bits)
 

@@ -74,7 +74,7 @@ cdef class Op:
         self.nin, self.nout, self.index = len(row.arg_names), row.nout, row.index
         self.view, self.variadic = row.view, row.variadic
         self.copies, self.nondiff, self.whole = bool(row.copies), bool(row.nondiff), bool(row.whole)
-        self.scalars = bool(row.scalars)
+        self.scalars, self.picks = bool(row.scalars), row.scalars == "fit"
         self.elementwise = row.expr is not None
         self.result_class = {"same": 0, "float": 1, "bool": 2, None: 0}[row.result]
         self.attrs, self.params, self.has_attrs = attrs, params, len(attrs) > 0

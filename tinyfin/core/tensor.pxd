@@ -69,6 +69,7 @@ cdef class Op:
     cdef readonly int short_form            # how many arguments mean the row's other signature; -1 for none
     cdef int8_t places[40]         # of parameters in the users' order: a tensor's number, or -1 - an attribute's
     cdef bint nondiff, whole, blind  # see the row
+    cdef bint picks                # results are elements of the arguments: numbers must fit
     cdef bint copies               # a copy, which may share bytes until one side is written
     cdef readonly bint view, scalars, variadic, elementwise, has_attrs, inplace, varargs, linear
     cdef readonly object row, formula, vjp_all, jvp, batch

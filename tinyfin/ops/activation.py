@@ -26,12 +26,12 @@ unary(
 )
 binary(
     "relu_grad",
-    "select(b > T(0), a, T(0))",
+    "select(b <= T(0), T(0), a)",
     d=None,
     **INNER,
     vjp=(lambda g, b: F.relu_grad(g, b), None),
     jvp=lambda b, a_t: None if a_t is None else F.relu_grad(a_t, b),
-    doc="a where the activation b is positive.",
+    doc="a where the activation b is positive or NaN.",
 )
 unary(
     "sigmoid",
@@ -108,9 +108,9 @@ composite(
     "elu_grad",
     "g x",
     lambda g, x, alpha, scale, input_scale: F.where(
-        x > 0,
-        g * scale,
+        x <= 0,
         g * (F.exp(F.clamp_max(x, 0.0) * input_scale) * (alpha * scale * input_scale)),
+        g * scale,
     ),
     attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)),
     function=False,
@@ -252,7 +252,7 @@ unary(
 )
 binary(
     "hardtanh_grad",
-    "select(b > min_val, select(b < max_val, a, T(0)), T(0))",
+    "select(b <= min_val, T(0), select(b >= max_val, T(0), a))",
     attrs=(slope("min_val", -1.0), slope("max_val", 1.0)),
     d=None,
     **INNER,
@@ -260,7 +260,7 @@ binary(
     jvp=lambda b, a_t, min_val, max_val: (
         None if a_t is None else F.hardtanh_grad(a_t, b, min_val, max_val)
     ),
-    doc="a where b lies between the bounds.",
+    doc="a where b lies between the bounds or is NaN.",
 )
 composite(
     "relu6",

@@ -31,6 +31,12 @@ def maximum_share(a, b):
     return F.share_max(a, b)
 
 
+def radius(a, b):
+    """The square of a point's distance from the origin, 1 there: its angle has no derivative."""
+    square = a * a + b * b
+    return F.where(square == 0, 1.0, square)
+
+
 # ---- arithmetic
 
 binary(
@@ -117,28 +123,30 @@ binary(
     "maximum",
     "max(a, b)",
     d=(lambda a, b: F.share_max(a, b), lambda a, b: F.share_max(b, a)),
-    scalars=True,
+    scalars="fit",
     doc="The larger element; NaN wins; at a tie the gradient is shared.",
 )
 binary(
     "minimum",
     "min(a, b)",
     d=(lambda a, b: F.share_max(-a, -b), lambda a, b: F.share_max(-b, -a)),
+    scalars="fit",
     doc="The smaller element; NaN wins; at a tie the gradient is shared.",
 )
 binary(
     "share_max",
-    "select(a > b, T(2), select(a == b, T(1), T(0))) / T(2)",
+    "select(a < b, T(0), select(a == b, T(1), T(2))) / T(2)",
     d=None,
     nondiff=True,
     dtypes="fh",
     function=False,
     method=False,
-    doc="1 where a is larger, one half at a tie, else 0.",
+    doc="1 where a is larger or either is NaN, one half at a tie, else 0.",
 )
 binary(
     "fmax",
     "select(isnan(a), b, select(isnan(b), a, max(a, b)))",
+    scalars="fit",
     d=None,
     dtypes="bifh",
     vjp=(
@@ -150,6 +158,7 @@ binary(
 binary(
     "fmin",
     "select(isnan(a), b, select(isnan(b), a, min(a, b)))",
+    scalars="fit",
     d=None,
     dtypes="bifh",
     vjp=(
@@ -163,7 +172,7 @@ binary(
     "atan2(a, b)",
     result="float",
     dtypes="fh",
-    d=(lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
+    d=(lambda a, b: b / radius(a, b), lambda a, b: -a / radius(a, b)),
     doc="Angle of the point (b, a), in radians.",
 )
 LONGER = "max(abs(a), abs(b))"
@@ -323,7 +332,7 @@ row(
     expr="select(c != T(0), a, b)",
     infer="where",
     family="elementwise",
-    scalars=True,
+    scalars="fit",
     vjp=(None, lambda g, c: F.where(c, g, 0.0), lambda g, c: F.where(c, 0.0, g)),
     jvp=lambda c, a_t, b_t: F.where(c, 0.0 if a_t is None else a_t, 0.0 if b_t is None else b_t),
     public={"a": "input"},
@@ -346,24 +355,27 @@ binary(
     "clamp_min",
     "select(isnan(x), x, select(isnan(a), a, select(x < a, a, x)))",
     args="x a",
+    scalars="fit",
     d=None,
     public={"a": "min"},
-    vjp=(lambda g, x, a: F.where(x < a, 0.0, g), lambda g, x, a: F.where(x < a, g, 0.0)),
+    vjp=(lambda g, x, a: F.where(x >= a, g, 0.0), lambda g, x, a: F.where(x < a, g, 0.0)),
     doc="Elements not below a bound; NaN in either passes.",
 )
 binary(
     "clamp_max",
     "select(isnan(x), x, select(isnan(a), a, select(x > a, a, x)))",
     args="x a",
+    scalars="fit",
     d=None,
     public={"a": "max"},
-    vjp=(lambda g, x, a: F.where(x > a, 0.0, g), lambda g, x, a: F.where(x > a, g, 0.0)),
+    vjp=(lambda g, x, a: F.where(x <= a, g, 0.0), lambda g, x, a: F.where(x > a, g, 0.0)),
     doc="Elements not above a bound; NaN in either passes.",
 )
 binary(
     "clamp_between",
     "min(max(x, a), b)",
     args="x a b",
+    scalars="fit",
     d=None,
     function=False,
     method=False,

@@ -81,6 +81,8 @@ class Row:
     `arg_names` without marks, `optional` (which may be None), `variadic` (whether the last takes a
     sequence) and `public_names` (the names that users write). A composite is `whole` where its own
     rule gives its gradient even if its formula ran: the formula's operations leave no history then.
+    With `scalars` numbers may stand for tensors; with "fit" those that the result's integer dtype
+    cannot hold are refused, since they may become its elements.
     """
 
     __slots__ = (

@@ -158,6 +158,12 @@ LAYERS = [
     (lambda: F.dropout(X, p=None), TypeError, "dropout: p is None, expected a probability"),
     (lambda: F.glu(X, dim=5), IndexError, "glu: dim 5 is out of range, expected -4 to 3"),
     (lambda: F.pad(X, 0), TypeError, "pad: pad is 0, expected a sequence of integers"),
+    (lambda: F.hardtanh(X, "a"), TypeError, "hardtanh: min_val is 'a', expected a number"),
+    (
+        lambda: F.adaptive_avg_pool2d(X, 1.5),
+        TypeError,
+        "adaptive_avg_pool2d: output_size is 1.5, expected an int or 2 of them",
+    ),
 ]
 
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from nn import against, examples
 
+import tinyfin as tf
+
+F = tf.nn.functional
 normal = against.normal
 
 
@@ -43,3 +46,27 @@ def test_pairwise_distance(p, keepdim):
 
 def test_examples():
     examples.run("tinyfin.nn.functional.distance")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("p", [2.0, 3.0, 2.5, 0.5])
+def test_halves_are_computed_in_float32(p, dtype):
+    """Squares of float16 overflow from 256, and vanish below 2^-12."""
+    kind = getattr(tf, dtype)
+    for scale in (300.0, 1e-3):
+        x = (tf.tensor(normal(3, 8)).abs() + 0.5) * scale
+        y = (tf.tensor(normal(3, 8, seed=1)).abs() + 0.5) * -scale
+        half, other = x.to(kind), y.to(kind)
+        for want, got in (
+            (F.normalize(half.float(), p), F.normalize(half, p)),
+            (
+                F.pairwise_distance(half.float(), other.float(), p),
+                F.pairwise_distance(half, other, p),
+            ),
+            (half.float().norm(p, 1), half.norm(p, 1)),
+            (F.cosine_similarity(half.float(), other.float()), F.cosine_similarity(half, other)),
+        ):
+            assert got.dtype is half.dtype and want.isfinite().all()
+            most = 65504.0 if dtype == "float16" else float("inf")
+            want = tf.where(want.abs() > most, float("inf"), want)
+            np.testing.assert_allclose(got.float().numpy(), want.numpy(), rtol=0.02)

@@ -69,12 +69,34 @@ def test_each_its_own():
         ({"size": 2, "align_corners": True}, ValueError),
         ({"size": 2, "recompute_scale_factor": True}, ValueError),
         ({"scale_factor": 0.1}, RuntimeError),
+        ({"scale_factor": float("nan")}, RuntimeError),
+        ({"scale_factor": 1e30}, RuntimeError),
+        ({"scale_factor": "2"}, TypeError),
+        ({"size": 2.5}, TypeError),
         ({"size": 2, "mode": "bilinear", "antialias": True}, NotImplementedError),
     ],
 )
 def test_errors(options, error):
     with pytest.raises(error, match="interpolate"):
         F.interpolate(tf.ones(1, 1, 4, 4), **options)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "area"])
+def test_integers_have_no_parts(mode):
+    with pytest.raises(NotImplementedError, match=f"interpolate: mode '{mode}' on input of dtype"):
+        F.interpolate(tf.ones(1, 1, 4, 4).int(), scale_factor=2, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_pictures_of_bytes(mode):
+    """Rounded once, in range. PyTorch's weights have few bits: its bilinear results are one off at
+    times, its bicubic ones fifteen."""
+    torch = pytest.importorskip("torch")
+    x = against.integers(256, 2, 3, 9, 11).astype("uint8")
+    got = F.interpolate(tf.tensor(x), size=(13, 17), mode=mode)
+    exact = torch.nn.functional.interpolate(torch.tensor(x).double(), size=(13, 17), mode=mode)
+    assert got.dtype is tf.uint8
+    assert abs(got.double().numpy() - exact.numpy().clip(0, 255)).max() < 0.501
 
 
 def test_pixel_shuffle():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfin.core.tensor import Tensor
-from tinyfin.nn.functional.arguments import composed
+from tinyfin.nn.functional.arguments import check_numbers, composed
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors, wrap
 
@@ -174,6 +174,7 @@ def hardtanh(
     >>> F.hardtanh(tf.tensor([-3.0, 0.5])).tolist()
     [-1.0, 0.5]
     """
+    check_numbers("hardtanh", min_val=min_val, max_val=max_val)
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
     return _apply(F.hardtanh, inplace, input, min_val, max_val)

@@ -23,7 +23,7 @@ def composed(function: Function) -> Function:
             from tinyfin.core.errors import rename
             from tinyfin.ops.table import OPS
 
-            rename(error, function.__name__, OPS)
+            rename(error, function.__name__, OPS.keys() | {"broadcast_shapes"})
             raise
 
     return call  # pyright: ignore[reportReturnType]
@@ -41,6 +41,17 @@ def check_counts(what: str, least: int = 0, **counts: Any) -> None:
             raise TypeError(f"{what}: {name} is {value!r}, expected an integer")
         if value < least:
             raise RuntimeError(f"{what}: {name} is {value}, expected at least {least}")
+
+
+def check_numbers(what: str, **numbers: Any) -> None:
+    """Numbers, or what becomes one.
+
+    Raises:
+        TypeError: one is nothing of the kind.
+    """
+    for name, value in numbers.items():
+        if not hasattr(value, "__float__"):
+            raise TypeError(f"{what}: {name} is {value!r}, expected a number")
 
 
 def sizes(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:

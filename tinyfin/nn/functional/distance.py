@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from tinyfin.core.tensor import Tensor
 from tinyfin.nn.functional.arguments import composed
-from tinyfin.ops.row import F
-from tinyfin.shaping import need_tensors
+from tinyfin.shaping import broadcast_tensors, need_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def length(x: Tensor, p: float, dim: Any, keepdim: bool = False) -> Tensor:
-    """Norm of order `p` along dimensions; its gradient at zero is zero."""
-    if math.isinf(p):
-        size = x.abs()
-        return size.amax(dim, keepdim) if p > 0 else size.amin(dim, keepdim)
-    if p == 0:
-        return (x != 0).sum(dim, keepdim).to(x.dtype)
-    if p == 1:
-        return x.abs().sum(dim, keepdim)
-    s = (x * x if p == 2 else x.abs() ** p).sum(dim, keepdim)
-    zero = s == 0
-    safe = F.where(zero, 1.0, s)
-    return F.where(zero, 0.0, safe.sqrt() if p == 2 else safe ** (1.0 / p))
 
 
 @composed
@@ -43,7 +25,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     [0.6, 0.8]
     """
     need_tensors("normalize", input=input)
-    return input / length(input, float(p), dim, True).clamp(min=eps)
+    return input / input.norm(p, dim, True).clamp(min=eps)
 
 
 @composed
@@ -60,10 +42,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     [1.0]
     """
     need_tensors("cosine_similarity", x1=x1, x2=x2)
-    product = x1 * x2
-    a = length(x1.expand_as(product), 2.0, dim).clamp(min=eps)
-    b = length(x2.expand_as(product), 2.0, dim).clamp(min=eps)
-    return product.sum(dim) / (a * b)
+    x1, x2 = broadcast_tensors(x1, x2)
+    a, b = (x / x.norm(2, dim, True).clamp(min=eps) for x in (x1, x2))
+    return (a * b).sum(dim)
 
 
 @composed
@@ -76,4 +57,4 @@ def pairwise_distance(
     [5.0]
     """
     need_tensors("pairwise_distance", x1=x1, x2=x2)
-    return length(x1 - x2 + eps, float(p), -1, keepdim)
+    return (x1 - x2 + eps).norm(p, -1, keepdim)

@@ -6,7 +6,6 @@ from tinyfin.autograd.modes import no_grad
 from tinyfin.core.dtype import dtype_by_name
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import ones, zeros
-from tinyfin.nn.functional.distance import length
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors
 
@@ -98,7 +97,7 @@ def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -
     with no_grad():
         index = input.reshape(-1).long()
         rows = weight[index]
-        norms = length(rows, float(norm_type), -1, True)
+        norms = rows.norm(norm_type, -1, True)
         weight[index] = F.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
 
 

@@ -291,11 +291,12 @@ def avg_pool3d(
 
 def _adaptive(what: str, n: int, input: Tensor, output_size: Any) -> tuple[Tensor, bool, tuple]:
     x, batched = _batched(what, n, input)
-    wanted = (
-        (output_size,) * n
-        if output_size is None or isinstance(output_size, int)
-        else tuple(output_size)
-    )
+    single = output_size is None or hasattr(output_size, "__index__")
+    wanted = (output_size,) * n if single else output_size
+    if not isinstance(wanted, (tuple, list)) or any(
+        w is not None and not hasattr(w, "__index__") for w in wanted
+    ):
+        raise TypeError(f"{what}: output_size is {output_size!r}, expected an int or {n} of them")
     if len(wanted) != n:
         raise ValueError(f"{what}: output_size is {output_size!r}, expected an int or {n} of them")
     size = tuple(s if w is None else w for w, s in zip(wanted, x.shape[-n:]))

@@ -6,6 +6,7 @@ import math
 
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import arange
+from tinyfin.nn.functional.arguments import check_counts, check_numbers
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors
 
@@ -36,7 +37,8 @@ def interpolate(
     """Changes the size of signals, pictures or volumes.
 
     Args:
-        input: (N, C, ...) with one to three sizes.
+        input: (N, C, ...) with one to three sizes; of a floating-point dtype, or uint8, whose
+            results are rounded; "nearest" and "nearest-exact" take any dtype.
         size: the new sizes, one for all or one for each.
         scale_factor: or what the sizes are multiplied by.
         mode: "nearest", "nearest-exact" and "area" for any input; "linear" for one size,
@@ -59,15 +61,18 @@ def interpolate(
     _check(input, mode, align_corners, antialias)
     sizes, factors = _wanted(input, size, scale_factor, recompute_scale_factor)
     if mode == "area":
-        return _area(input, sizes)
+        pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
+        return pools[len(sizes) - 1](input, tuple(sizes))
     old = tuple(input.shape)[2:]
     if min(sizes) < 1 or min(old) < 1:
         raise RuntimeError(
             f"interpolate: from {old} to {tuple(sizes)}, expected sizes of at least 1"
         )
+    bytes_in = input.dtype is F.uint8 and not mode.startswith("nearest")
+    y = input.float() if bytes_in else input
     for i, (n, m, factor) in enumerate(zip(old, sizes, factors)):
-        input = _along(input, i + 2, n, m, factor, mode, bool(align_corners))
-    return input
+        y = _along(y, i + 2, n, m, factor, mode, bool(align_corners))
+    return y.round().clamp(0.0, 255.0).to(F.uint8) if bytes_in else y
 
 
 def _check(input: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
@@ -80,6 +85,11 @@ def _check(input: Tensor, mode: str, align_corners: bool | None, antialias: bool
         raise NotImplementedError(
             f"interpolate: mode {mode!r} on input {tuple(input.shape)}, "
             f"expected {wanted} dimensions"
+        )
+    if not (mode.startswith("nearest") or input.is_floating_point() or input.dtype is F.uint8):
+        raise NotImplementedError(
+            f"interpolate: mode {mode!r} on input of dtype {input.dtype}, "
+            "expected a floating-point dtype or uint8"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ValueError(f"interpolate: align_corners is given with mode {mode!r}, which has none")
@@ -100,8 +110,16 @@ def _wanted(
     if scale_factor is None:
         if recompute:
             raise ValueError("interpolate: recompute_scale_factor needs scale_factor, got size")
-        return _each("size", size, n), [None] * n
-    factors = [float(f) for f in _each("scale_factor", scale_factor, n)]
+        sizes = _each("size", size, n)
+        for s in sizes:
+            check_counts("interpolate", 0, size=s)
+        return sizes, [None] * n
+    factors = _each("scale_factor", scale_factor, n)
+    for f in factors:
+        check_numbers("interpolate", scale_factor=f)
+        if not 0.0 <= float(f) < 2.0**31:
+            raise RuntimeError(f"interpolate: scale_factor is {f}, expected a positive number")
+    factors = [float(f) for f in factors]
     sizes = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], factors)]
     return sizes, [None] * n if recompute else list(factors)
 
@@ -171,15 +189,6 @@ def _cubic(x: Tensor, dim: int, n: int, at: Tensor, a: float = -0.75) -> Tensor:
         part = x.index_select(dim, (low + (k - 1)).clamp(0, n - 1)) * w.to(x.dtype).reshape(shape)
         total = part if total is None else total + part
     return total  # pyright: ignore[reportReturnType] (there are four parts)
-
-
-def _area(x: Tensor, sizes: list[int]) -> Tensor:
-    """Means of the elements that each new one covers."""
-    for i, m in enumerate(sizes):
-        dim, n = i + 2, x.shape[i + 2]
-        edges = [(j * n // m, -(-(j + 1) * n // m)) for j in range(m)]
-        x = F.cat([x.narrow(dim, lo, hi - lo).mean(dim, keepdim=True) for lo, hi in edges], dim)
-    return x
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
