@@ -1,4 +1,4 @@
-"""The canonical chain of a product, in NumPy: acc = fma(a, b, acc), one rounding a step."""
+"""Canonical orders in NumPy: of sums, and of products, acc = fma(a, b, acc), one rounding a step."""
 
 import ctypes
 import ctypes.util
@@ -34,6 +34,34 @@ def product(a, b):
     for k in range(a.shape[-1]):
         acc = step(*np.broadcast_arrays(a[..., :, k, None], b[..., None, k, :], acc))
     return acc
+
+
+def block_sum(v):
+    """The rule for one block of at most 2048 numbers, word for word."""
+    lanes = np.full(64, -0.0, v.dtype)
+    for i in range(0, len(v), 64):
+        part = v[i : i + 64]
+        lanes[: len(part)] += part
+    half = 32
+    while half:
+        lanes[:half] = lanes[:half] + lanes[half : 2 * half]
+        half //= 2
+    return lanes[0]
+
+
+def canonical_sum(v):
+    """Block sums, summed by the same rule; an empty sum is +0."""
+    if len(v) == 0:
+        return v.dtype.type(0)
+    while True:
+        v = np.array([block_sum(v[i : i + 2048]) for i in range(0, len(v), 2048)], v.dtype)
+        if len(v) == 1:
+            return v[0]
+
+
+def few_results(a, b):
+    """The same in normal mode where results are few and rows long: sums of rounded products."""
+    return np.array([[canonical_sum(x * y) for y in b.T] for x in a], a.dtype)
 
 
 def same_bits(t, want):

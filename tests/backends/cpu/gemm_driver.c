@@ -68,10 +68,10 @@ static void take(const void *p, size_t n) {
   }
 
 int main(void) {
-  CASES(float, TF_ACC_F32, TF_F32)
-  CASES(double, TF_ACC_F64, TF_F64)
-  CASES(uint32_t, TF_ACC_I32, TF_I32)
-  CASES(uint64_t, TF_ACC_I64, TF_I64)
+  CASES(float, TF_GEMM_F32, TF_F32)
+  CASES(double, TF_GEMM_F64, TF_F64)
+  CASES(uint32_t, TF_GEMM_I32, TF_I32)
+  CASES(uint64_t, TF_GEMM_I64, TF_I64)
   HALVES(float16, TF_THIN_F16)
   HALVES(bfloat16, TF_THIN_BF16)
   return 0;

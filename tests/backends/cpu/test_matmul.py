@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from backends.cpu.chain import product, same_bits
+from backends.cpu.chain import few_results, product, same_bits
 from backends.cpu.fused import (
     check_derivatives,
     check_instruction_sets,
@@ -49,6 +49,8 @@ def numbers(rng, *shape, dtype="float32"):
 def test_chain(m, k, n, rng):
     a, b = numbers(rng, m, k), numbers(rng, k, n)
     want = product(a, b)
+    if m * n <= 4 and k >= 256:
+        want = few_results(a, b)
     for x in layouts(a):
         assert same_bits(x @ tf.tensor(b), want)
     for y in layouts(b):
@@ -58,6 +60,45 @@ def test_chain(m, k, n, rng):
     for y in layouts(w):
         assert same_bits(F.linear(tf.tensor(a), y), want)
         assert same_bits(F.linear(tf.tensor(a), y, tf.tensor(bias)), want + bias)
+
+
+FEW = [(1, 256, 1), (1, 255, 1), (2, 5000, 2), (1, 70001, 4), (4, 300, 1), (2, 300, 3), (1, 2048, 1)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("m,k,n", FEW)
+def test_few_results(m, k, n, dtype, rng):
+    """Canonical sums of products in normal mode, chains in deterministic mode; of any layout."""
+    kind = getattr(tf, dtype)
+    a, b, c = (tf.tensor(rng.standard_normal(s)).to(kind) for s in ((m, k), (k, n), (n,)))
+    wide = tf.float64 if dtype == "float64" else tf.float32
+    x, y = a.to(wide).numpy(), b.to(wide).numpy()
+    cut = m * n <= 4 and k >= 256
+    with tf.deterministic():
+        if k < 6000:
+            assert tf.equal(a @ b, tf.tensor(product(x, y)).to(kind))
+    want = tf.tensor(few_results(x, y) if cut else product(x, y))
+    moved, want = (want + c.to(wide)).to(kind), want.to(kind)
+    for p in (a, a.t().contiguous().t()):
+        for q in (b, b.t().contiguous().t(), b.flip(0).flip(0)):
+            assert tf.equal(p @ q, want) and tf.equal(F.linear(p, q.t(), c), moved)
+    pair = tf.stack([a, a * 2]) @ b
+    assert tf.equal(pair[0], want) or cut and m * n > 2
+
+
+def test_few_results_of_a_batch(rng):
+    a, b = numbers(rng, 3, 1, 500), numbers(rng, 3, 500, 1)
+    got = tf.tensor(a) @ tf.tensor(b)
+    assert same_bits(got, np.stack([few_results(x, y) for x, y in zip(a, b)]))
+    for n in (1 << 15, 1 << 20):
+        x = tf.tensor(numbers(rng, n))
+        threads = tf.get_num_threads()
+        results = []
+        for count in (1, 2, 3):
+            tf.set_num_threads(count)
+            results.append((x @ x.flip(0)).item())
+        tf.set_num_threads(threads)
+        assert len(set(results)) == 1
 
 
 def test_chain_float64(rng):
@@ -196,7 +237,7 @@ def test_neighbours_do_not_leak(rng):
         wide = np.full((k + 1, n + 2), np.nan, "float32")
         big[1 : m + 1, 1 : k + 1], wide[:k, :n] = numbers(rng, m, k), numbers(rng, k, n)
         x, y = tf.tensor(big)[1 : m + 1, 1 : k + 1], tf.tensor(wide)[:k, :n]
-        want = product(big[1 : m + 1, 1 : k + 1], wide[:k, :n])
+        want = (few_results if m * n == 1 else product)(big[1 : m + 1, 1 : k + 1], wide[:k, :n])
         assert same_bits(x @ y, want)
         assert same_bits(y.t() @ x.t(), want.T)
         assert same_bits(F.linear(x, y.t()), want)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from backends.cpu.chain import canonical_sum
 
 import tinyfin as tf
 
@@ -34,29 +35,6 @@ SHAPES = [
     ((300, 3), 1),
     ((2, 0, 3), 2),
 ]
-
-
-def block_sum(v):
-    """The rule for one block of at most 2048 numbers, word for word."""
-    lanes = np.full(64, -0.0, v.dtype)
-    for i in range(0, len(v), 64):
-        part = v[i : i + 64]
-        lanes[: len(part)] += part
-    half = 32
-    while half:
-        lanes[:half] = lanes[:half] + lanes[half : 2 * half]
-        half //= 2
-    return lanes[0]
-
-
-def canonical_sum(v):
-    """Block sums, summed by the same rule; an empty sum is +0."""
-    if len(v) == 0:
-        return v.dtype.type(0)
-    while True:
-        v = np.array([block_sum(v[i : i + 2048]) for i in range(0, len(v), 2048)], v.dtype)
-        if len(v) == 1:
-            return v[0]
 
 
 def axes(shape, dim):

@@ -46,10 +46,10 @@ cdef struct Area:
 cdef const tf_gemm_kind *gemm_kind(int dtype) noexcept nogil:
     """Tiles for the accumulators of a dtype."""
     if dtype == TF_F64:
-        return &TABLE.kind[TF_ACC_F64]
+        return &TABLE.kind[TF_GEMM_F64]
     if dtype >= TF_F16:
-        return &TABLE.kind[TF_ACC_F32]
-    return &TABLE.kind[TF_ACC_I64 if dtype == TF_I64 else TF_ACC_I32]
+        return &TABLE.kind[TF_GEMM_F32]
+    return &TABLE.kind[TF_GEMM_I64 if dtype == TF_I64 else TF_GEMM_I32]
 
 
 cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil:
@@ -69,12 +69,12 @@ cdef const tf_gemm_thin *gemm_thin(int dtype) noexcept nogil:
 
 cdef const tf_gemm_kind *pairs_kind() noexcept nogil:
     """Tiles for 8-bit integers into int32."""
-    return &TABLE.kind[TF_ACC_PAIRS]
+    return &TABLE.kind[TF_GEMM_PAIRS]
 
 
 cdef const tf_gemm_kind *duos_kind() noexcept nogil:
     """Tiles for bfloat16 by the processor's own instruction; NULL: it has none."""
-    return &TABLE.kind[TF_ACC_DUOS] if DUOS else NULL
+    return &TABLE.kind[TF_GEMM_DUOS] if DUOS else NULL
 
 
 cdef void pack_duos(const char *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,

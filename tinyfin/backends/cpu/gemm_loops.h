@@ -6,10 +6,10 @@
 #define TF_GEMM_LOOPS_H
 #include <stdint.h>
 
-/* what accumulates: f16, bf16 and f32 in TF_ACC_F32, bool to int32 in TF_ACC_I32. TF_ACC_PAIRS: 8-bit integers into int32;
-   its panels hold pairs of k, which their k counts, but for pack, which counts elements. TF_ACC_DUOS: bf16 into float32,
+/* what accumulates: f16, bf16 and f32 in TF_GEMM_F32, bool to int32 in TF_GEMM_I32. TF_GEMM_PAIRS: 8-bit integers into int32;
+   its panels hold pairs of k, which their k counts, but for pack, which counts elements. TF_GEMM_DUOS: bf16 into float32,
    the same way, where the processor can */
-enum { TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC };
+enum { TF_GEMM_F32, TF_GEMM_F64, TF_GEMM_I32, TF_GEMM_I64, TF_GEMM_PAIRS, TF_GEMM_DUOS, TF_NGEMM };
 
 /* C = A B, or C += A B with `load`; strides in elements. c has unit stride along its rows.
    panel: room for k * nr elements where b has no unit stride along its rows (bc != 1). */
@@ -63,7 +63,7 @@ typedef struct {
   /* elements of a dtype to accumulators and back; strides in elements, accumulators dense */
   void (*widen)(int dtype, const void *src, int64_t stride, int64_t n, void *dst);
   void (*narrow)(int dtype, const void *acc, int64_t n, void *dst, int64_t stride);
-  /* rows of a tile, whose accumulators are ld apart, to rows ldc elements apart; of TF_ACC_DUOS, only such as its tiles
+  /* rows of a tile, whose accumulators are ld apart, to rows ldc elements apart; of TF_GEMM_DUOS, only such as its tiles
      leave, nothing added */
   void (*narrow_rows)(int dtype, const void *acc, int64_t ld, int64_t rows, int64_t cols, void *dst, int64_t ldc);
   /* acc[0:n] += bias[0:n * stride] */
@@ -122,9 +122,9 @@ typedef struct {
 } tf_reach;
 
 typedef struct {
-  tf_gemm_kind kind[TF_NACC];
+  tf_gemm_kind kind[TF_NGEMM];
   tf_gemm_thin thin[TF_NTHIN];
-  /* of TF_ACC_DUOS; NULL: none. Whether the processor has what they need; panels as pack makes them, whose elements
+  /* of TF_GEMM_DUOS; NULL: none. Whether the processor has what they need; panels as pack makes them, whose elements
      widen the reach of their operand; whether the result of operands of such reach stands */
   int (*duos_work)(void);
   void (*pack_duos)(const void *src, int64_t is, int64_t ks, int64_t count, int64_t k, void *dst, int side,

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
-        TF_ACC_F32, TF_ACC_F64, TF_ACC_I32, TF_ACC_I64, TF_ACC_PAIRS, TF_ACC_DUOS, TF_NACC
+        TF_GEMM_F32, TF_GEMM_F64, TF_GEMM_I32, TF_GEMM_I64, TF_GEMM_PAIRS, TF_GEMM_DUOS, TF_NGEMM
         TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN
 
     ctypedef struct tf_product:
@@ -81,7 +81,7 @@ cdef extern from "gemm_loops.h" nogil:
         int32_t least, most
 
     ctypedef struct tf_gemm_table:
-        tf_gemm_kind kind[TF_NACC]
+        tf_gemm_kind kind[TF_NGEMM]
         tf_gemm_thin thin[TF_NTHIN]
         int (*duos_work)() noexcept nogil
         void (*pack_duos)(const void *src, int64_t row, int64_t col, int64_t count, int64_t k, void *dst, int side,

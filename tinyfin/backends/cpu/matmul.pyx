@@ -1,10 +1,12 @@
 """Matrix products of any strides, batched and broadcast; linear layers.
 
 The road (single row, without packing, five loops) depends on shapes and strides. Each gives every
-element the same one chain over k, so the road does not show in the result.
+element the same one chain over k, so the road does not show in the result; but for few results of
+long chains in normal mode, see dots.pyx.
 """
 from libc.stdint cimport int64_t, uintptr_t
 
+from tinyfin.backends.cpu.dots cimport are_dots, cut_chains, cuts_chains, dots
 from tinyfin.backends.cpu.gemm cimport *
 from tinyfin.backends.cpu.gemm_loops cimport *
 from tinyfin.backends.cpu.matmul_shape cimport *
@@ -224,32 +226,18 @@ cdef void batch_task(int64_t t, void *ctx) noexcept nogil:
             q.failed = 1
 
 
-cdef void dots_task(int64_t t, void *ctx) noexcept nogil:
-    """Products of one row and one column each: a vector of them at a time."""
-    cdef const Matmul *q = <const Matmul *>ctx
-    cdef const char *a[16]
-    cdef const char *b[16]
-    cdef double acc[16]
-    cdef int64_t lanes = q.kind.lanes, first = t * lanes, i
-    cdef One one
-    for i in range(lanes):
-        place(q, min(first + i, q.count - 1), &one)
-        a[i], b[i] = one.a, one.b
-    q.thin.dots(a, b, q.k, acc)
-    q.kind.narrow(q.dtype, acc, min(lanes, q.count - first), q.c + first * q.item, 1)
-
-
 cdef int run(Matmul *q) noexcept nogil:
     """All matrices of the batch; those of a long batch, or small ones, are not split."""
     cdef int64_t work = q.m * q.n * q.k, at
     cdef int rc
     cdef One one
+    if cuts_chains(q):
+        return cut_chains(q)
     if q.count == 1:
         place(q, 0, &one)
         return multiply(&one, False, q.detail)
-    if q.m == 1 and q.n == 1 and q.ac == 1 and q.br == 1 and q.thin != NULL:
-        parallel_for(up(q.count, q.kind.lanes), 0.2 * q.k * q.count, dots_task, q)
-        return TF_OK
+    if are_dots(q):
+        return dots(q)
     if work <= BATCH_LARGE or q.count >= 8:
         q.chunk = max(1, BATCH_WORK // max(work, 1))
         parallel_for(up(q.count, q.chunk),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "isa.h"
+#include "canonical_sum.h"
 #include "reduce_loops.h"
 #include "simd.h"
 #include "vmath.h"
@@ -131,6 +132,9 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
       if (used > h) used = h;                                                                     \
     }                                                                                             \
   }
+static void dot_f32(void *y, const void *a, const void *b, int64_t n) { *(float *)y = tf_dot_f32_block(a, b, 0, n); }
+static void dot_f64(void *y, const void *a, const void *b, int64_t n) { *(double *)y = tf_dot_f64_block(a, b, 0, n); }
+
 /* Rows one after the other, as many as a vector has lanes: each is joined to one vector, and those are turned over, so that
    the last steps of the halving are the same additions of all of them. */
 #define BLOCK_ROWS(op, OP, s, T, I)                                                               \
@@ -351,6 +355,7 @@ const tf_reduce_table TF_NAME(tf_reduce) = {
     .load = {EACH(load_f32), EACH(load_f64), EACH(load_i64)},
     .store = EACH(store),
     .block = {ACCS(block_sum), ACCS(block_prod)},
+    .dot = {dot_f32, dot_f64},
     .block_rows = {ACCS(block_rows_sum), ACCS(block_rows_prod)},
     .rows = {ACCS(rows_sum), ACCS(rows_prod)},
     .fold = {ACCS(fold_sum), ACCS(fold_prod)},

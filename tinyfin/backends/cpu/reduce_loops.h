@@ -17,6 +17,8 @@ typedef struct {
   void (*store[TF_NUMERIC])(void *y, const void *acc, int64_t n);
   /* one canonical block, 0 < n <= TF_BLOCK */
   void (*block[TF_NLANE][TF_NACC])(void *y, const void *x, int64_t n);
+  /* and of products; F32 and F64 */
+  void (*dot[2])(void *y, const void *a, const void *b, int64_t n);
   /* the same for many rows of one block each, `stride` apart */
   void (*block_rows[TF_NLANE][TF_NACC])(void *y, const void *x, int64_t stride, int64_t rows,
                                         int64_t n);

@@ -10,6 +10,7 @@ from tinyfin.core.layout cimport mask_of
 
 
 ctypedef void (*convert_fn)(void *y, const void *x, int64_t n) noexcept nogil
+ctypedef void (*dot_fn)(void *y, const void *a, const void *b, int64_t n) noexcept nogil
 ctypedef void (*block_rows_fn)(void *y, const void *x, int64_t stride, int64_t rows,
                                int64_t n) noexcept nogil
 ctypedef void (*rows_fn)(void *lanes, int64_t w, const void *x, int64_t stride, int64_t first,
@@ -33,6 +34,7 @@ cdef extern from "reduce_loops.h" nogil:
         convert_fn load[3][10]
         convert_fn store[10]
         convert_fn block[2][3]
+        dot_fn dot[2]
         block_rows_fn block_rows[2][3]
         rows_fn rows[2][3]
         fold_fn fold[2][3]
