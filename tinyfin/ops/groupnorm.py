@@ -1,9 +1,11 @@
 """Rows of group norm: layer norm of groups of channels, with weights by channel."""
 
-from tinyfin.ops.norm import EPS, affine, batch_dims, by_channel, check_channels, count, wide
+from tinyfin.ops.norm import EPS, affine, by_channel, centred, check_channels, count, wide
 from tinyfin.ops.row import F, attr, composite
 
 GROUPS = attr("num_groups", "int")
+RUN = 64
+"""Places of a channel from which on a group's sums are those of its channels'."""
 
 
 def grouped(x, num_groups):
@@ -22,20 +24,30 @@ def group_norm_formula(x, w, b, num_groups, eps):
 
 
 def group_norm_grad_formula(g, x, mean, rstd, w, num_groups, eps, weight_grad, bias_grad):
-    """Layer norm's gradient of g w; sums of g xhat and of g by channel; empty where not wanted."""
+    """((h - mean of h) - xhat (mean of h xhat)) rstd with h = g w; sums of g xhat and of g by channel.
+
+    Both begin with sums over the places of each channel of each sample, but for those of a group of
+    channels with few places.
+    """
     a, (rows, n) = wide(g), grouped(wide(x), num_groups)
-    h = a if w is None else a * by_channel(w, x)
-    statistics = F.unsqueeze(mean, -1), F.unsqueeze(rstd, -1)
-    gx = F.layer_norm_grad(
-        grouped(h, num_groups)[0].to(rows.dtype), rows, *statistics, None, (n,), eps, False, False
-    )[0]
+    places = (*x.shape[:2], n * num_groups // max(x.shape[1], 1))
+    d, _ = centred(rows, (2,), n)
+    rstd = 1 / F.sqrt(F.sum(d * d, (2,), True) / n + eps)
+    xhat, h = d * rstd, grouped(a if w is None else a * by_channel(w, x), num_groups)[0]
+    sums = [F.sum(F.reshape(t, places), (2,)) for t in (a * F.reshape(xhat, x.shape), a)]
+    if places[2] < RUN:
+        products, total = F.sum(h * xhat, (2,), True), F.sum(h, (2,), True)
+    else:
+        by_group = (*rows.shape[:2], x.shape[1] // num_groups)
+        products, total = (
+            F.sum(F.reshape(s if w is None else s * w, by_group), (2,), True) for s in sums
+        )
+    gx = ((h - total / n) - xhat * (products / n)) * rstd
     kept = (x if w is None else w).dtype
-    gw = gb = F.zeros_of((0,), x).to(kept)
-    if weight_grad:
-        xhat = F.reshape(F.native_layer_norm(rows, (n,), None, None, eps)[0], tuple(x.shape))
-        gw = F.sum(a * xhat, batch_dims(x)).to(kept)
-    if bias_grad:
-        gb = F.sum(a, batch_dims(x)).to(kept)
+    gw, gb = (
+        (F.sum(s, (0,)) if want else F.zeros_of((0,), x)).to(kept)
+        for s, want in zip(sums, (weight_grad, bias_grad))
+    )
     return F.reshape(gx, tuple(x.shape)).to(x.dtype), gw, gb
 
 

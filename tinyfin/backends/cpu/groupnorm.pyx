@@ -1,6 +1,8 @@
 """Group norm: a row is the channels of a group of a sample, with a mean and rstd of its own; weights go by channel.
 
-Any strides. Half precision is widened to float, computed, and rounded once; sums are canonical.
+Any strides. Half precision is widened to float, computed, and rounded once; sums are canonical. Gradients
+begin with sums over the places of each channel of each sample: those of weights and bias, and, where channels
+have LEAST places or more, those of a group are sums of them.
 """
 from libc.math cimport sqrt, sqrtf
 from libc.stdint cimport int64_t
@@ -36,9 +38,9 @@ cdef struct Group:
     const char *b
     char *mean
     char *rstd
-    char *sum_g                 # by channel and block: gradients of bias and weight
+    char *sum_g                 # over the places of each channel of each sample: of g and g xhat
     char *sum_gx
-    int64_t blocks
+    bint wanted                 # gradients of weight or bias
     size_t refused
 
 
@@ -141,34 +143,40 @@ cdef void forward_rows(int64_t task, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-cdef void row_sums(const Group *s, int64_t row, const char *x, const char *g, char *sums, tf_channel *c) noexcept nogil:
-    """Sums of g w and of g w xhat over a row: block by block, whose channels have weights of their own."""
-    cdef char products[8 * TF_BLOCK]
-    cdef int64_t b, i, n, done, run, blocks = (s.n + TF_BLOCK - 1) // TF_BLOCK
-    cdef const char *h
-    for b in range(blocks):
-        done, n = 0, min(s.n - b * TF_BLOCK, <int64_t>TF_BLOCK)
-        h = g + b * TF_BLOCK * s.size
-        while s.w != NULL and done < n:
-            i = b * TF_BLOCK + done
-            run = min(n - done, s.run - i % s.run)
-            channel_of(s, row, i // s.run, c)
-            s.loops.scaled(products + done * s.size, g + i * s.size, c.w, run)
-            h = products
-            done += run
-        channel_of(s, row, 0, c)
-        s.loops.sum(sums + b * s.size, h, n)
-        s.loops.xhat(sums + (blocks + b) * s.size, h, x + b * TF_BLOCK * s.size, c, n)
-    s.loops.sum(sums, sums, blocks)
-    s.loops.sum(sums + s.size, sums + blocks * s.size, blocks)
+cdef void channel_sums(const Group *s, int64_t row, const char *x, const char *g) noexcept nogil:
+    """Sums of g and of g xhat over the places of each channel of a group."""
+    cdef int64_t i, channels = s.channels // s.groups, step = s.run * s.size, at = row * channels * s.size
+    cdef tf_channel c
+    channel_of(s, row, 0, &c)
+    for i in range(channels):
+        s.loops.sum(s.sum_g + at + i * s.size, g + i * step, s.run)
+        s.loops.xhat(s.sum_gx + at + i * s.size, g + i * step, x + i * step, &c, s.run)
+
+
+cdef void total(const Group *s, int64_t row, const char *sums, char *terms, char *to) noexcept nogil:
+    """The sum of a group's channels, each times its weight."""
+    cdef int64_t i, channels = s.channels // s.groups
+    cdef const char *w = number(s, s.w, row % s.groups * channels)
+    sums += row * channels * s.size
+    if w == NULL:
+        s.loops.sum(to, sums, channels)
+        return
+    if s.size == 4:
+        for i in range(channels):
+            (<float *>terms)[i] = (<const float *>sums)[i] * (<const float *>w)[i]
+    else:
+        for i in range(channels):
+            (<double *>terms)[i] = (<const double *>sums)[i] * (<const double *>w)[i]
+    s.loops.sum(to, terms, channels)
 
 
 cdef void backward_rows(int64_t task, void *ctx) noexcept nogil:
     cdef Group *s = <Group *>ctx
-    cdef int64_t row, i, step = s.run * s.size, blocks = (s.n + TF_BLOCK - 1) // TF_BLOCK
-    cdef size_t bytes = (2 * blocks + 1 + (0 if s.direct else 2 * s.n)) * s.size
+    cdef int64_t row, i, step = s.run * s.size, channels = s.channels // s.groups
+    cdef size_t bytes = (channels + 2 + (0 if s.direct else 2 * s.n)) * s.size
     cdef char *sums = <char *>scratch_push(bytes)
-    cdef char *buffer = sums + (2 * blocks + 1) * s.size
+    cdef char *terms = sums + 2 * s.size
+    cdef char *buffer = terms + channels * s.size
     cdef const char *x
     cdef const char *g
     cdef char *y
@@ -180,11 +188,14 @@ cdef void backward_rows(int64_t task, void *ctx) noexcept nogil:
     for row in range(task * s.per, min((task + 1) * s.per, s.samples * s.groups)):
         x, g = row_at(s, 0, row, buffer), row_at(s, 1, row, buffer + s.n * s.size)
         y = s.ops[2].data + row * s.n * s.size if s.ops[2].direct else buffer
+        if s.runs or s.wanted:
+            channel_sums(s, row, x, g)
         if s.runs:
-            row_sums(s, row, x, g, sums, &c)
-            c.sum_g, c.sum_gx = sums, sums + s.size
-            for i in range(s.channels // s.groups):
+            total(s, row, s.sum_g, terms, sums)
+            total(s, row, s.sum_gx, terms, sums + s.size)
+            for i in range(channels):
                 channel_of(s, row, i, &c)
+                c.sum_g, c.sum_gx = sums, sums + s.size
                 s.loops.group_grad(y + i * step, g + i * step, x + i * step, &c, s.run)
         else:
             whole_row(s, row, &a)
@@ -194,55 +205,27 @@ cdef void backward_rows(int64_t task, void *ctx) noexcept nogil:
     scratch_pop(bytes)
 
 
-# Gradients of weight and bias: sums of a channel over all samples.
-
-cdef void gather_runs(const Group *s, int k, int64_t channel, int64_t sample, int64_t last, char *buffer) noexcept nogil:
-    """A channel of some samples as dense numbers."""
-    cdef int64_t i
-    for i in range(sample, last):
-        gather(s.loops, &s.ops[k], i * s.sample[k] + channel * s.channel[k], &s.places[k], 0, 0, s.run, s.size,
-               buffer + (i - sample) * s.run * s.size)
-
-
-cdef void block_sums(int64_t task, void *ctx) noexcept nogil:
-    """A block of 2048 places of some neighbouring channels, which lie near one another in memory."""
+cdef void sum_over_samples(int64_t task, void *ctx) noexcept nogil:
+    """Gradients of weight and bias of some channels, in place of their sums in the first sample."""
     cdef Group *s = <Group *>ctx
-    cdef int64_t chunks = (s.channels + CHUNK - 1) // CHUNK, b = task // chunks, channel
-    cdef int64_t first = b * TF_BLOCK, n = min(s.samples * s.run - first, <int64_t>TF_BLOCK), sample = 0, group
-    cdef int64_t most = 0 if s.direct else (TF_BLOCK // s.run + 2) * s.run
-    cdef size_t bytes = (2 * TF_BLOCK + 2 * most) * s.size
-    cdef char *terms = <char *>scratch_push(bytes)
-    cdef char *products = terms + TF_BLOCK * s.size
-    cdef char *x = products + TF_BLOCK * s.size
-    cdef char *g = x + most * s.size
-    cdef tf_channel_runs a
-    if terms == NULL:
+    cdef int64_t channel
+    cdef size_t bytes = s.samples * s.size
+    cdef char *column = <char *>scratch_push(bytes)
+    cdef char *sums
+    cdef int k
+    if column == NULL:
         s.refused = bytes
         return
-    a.run, a.step, a.xstep, a.gstep = s.run, s.groups, s.sample[0], s.sample[1]
-    if most:
-        a.xstep, a.gstep, a.x, a.g, sample = s.run, s.run, x, g, first // s.run
-    for channel in range(task % chunks * CHUNK, min((task % chunks + 1) * CHUNK, s.channels)):
-        group = sample * s.groups + channel // (s.channels // s.groups)
-        a.mean, a.rstd = s.mean + group * s.size, s.rstd + group * s.size
-        if most:
-            gather_runs(s, 0, channel, sample, (first + n - 1) // s.run + 1, x)
-            gather_runs(s, 1, channel, sample, (first + n - 1) // s.run + 1, g)
-        else:
-            a.x = s.ops[0].data + channel * s.channel[0] * s.size
-            a.g = s.ops[1].data + channel * s.channel[1] * s.size
-        s.loops.shares(terms, products, &a, first - sample * s.run, n)
-        s.loops.sum(s.sum_g + (channel * s.blocks + b) * s.size, terms, n)
-        s.loops.sum(s.sum_gx + (channel * s.blocks + b) * s.size, products, n)
+    for channel in range(task * CHUNK, min((task + 1) * CHUNK, s.channels)):
+        for k in range(2):
+            sums = (s.sum_gx if k else s.sum_g) + channel * s.size
+            s.loops.load[TF_F32 if s.size == 4 else TF_F64](column, sums, s.samples, s.channels)
+            s.loops.sum(sums, column, s.samples)
     scratch_pop(bytes)
 
 
 cdef void weight_gradients(Group *s, tf_view *gw, tf_view *gb) noexcept nogil:
-    cdef int64_t c, tasks = s.blocks * ((s.channels + CHUNK - 1) // CHUNK)
-    parallel_for(tasks, s.channels * (s.samples * (s.run * 0.2 + 10) + 50), block_sums, s)
-    for c in range(s.channels):
-        s.loops.sum(s.sum_g + c * s.size, s.sum_g + c * s.blocks * s.size, s.blocks)
-        s.loops.sum(s.sum_gx + c * s.size, s.sum_gx + c * s.blocks * s.size, s.blocks)
+    parallel_for((s.channels + CHUNK - 1) // CHUNK, s.channels * (s.samples * 2.0 + 40), sum_over_samples, s)
     s.loops.store[gw.dtype](gw.data, s.sum_gx, gw.size, 1)
     s.loops.store[gb.dtype](gb.data, s.sum_g, gb.size, 1)
 
@@ -297,27 +280,26 @@ cdef int group_norm_grad(const tf_view *const *inputs, int n, tf_view *const *ou
     """(g, x, mean, rstd, w? -> gx, gw, gb); num_groups"""
     cdef Group s
     cdef int wide = compute_type(outputs[0].dtype)
-    cdef int64_t rows, statistics
+    cdef int64_t rows, statistics, sums
     cdef size_t bytes
     cdef char *buffer
     group_axes(&s, inputs[1], inputs[0], outputs[0], at.i[0], wide)
     rows = s.samples * s.groups
-    statistics = rows * s.size
-    s.blocks = (s.samples * s.run + TF_BLOCK - 1) // TF_BLOCK
-    bytes = weight_bytes(&s) + 2 * statistics + 2 * s.channels * max(s.blocks, <int64_t>1) * s.size
+    statistics, sums = rows * s.size, max(s.samples, <int64_t>1) * s.channels * s.size
+    bytes = weight_bytes(&s) + 2 * statistics + 2 * sums
     buffer = <char *>scratch_push(bytes)
     if buffer == NULL:
         call.detail[0] = bytes
         return TF_ENOMEM
-    s.eps, s.b = at.f[0], NULL
+    s.eps, s.b, s.wanted = at.f[0], NULL, outputs[1].size or outputs[2].size
     s.w = weights(&s, inputs[4], wide, buffer)
     buffer += weight_bytes(&s)
     s.mean = <char *>dense_numbers(s.loops, inputs[2], wide, buffer)
     s.rstd = <char *>dense_numbers(s.loops, inputs[3], wide, buffer + statistics)
     s.sum_g = buffer + 2 * statistics
-    s.sum_gx = s.sum_g + s.channels * max(s.blocks, <int64_t>1) * s.size
-    parallel_for((rows + s.per - 1) // s.per, rows * (s.n * 0.45 + 20), backward_rows, &s)
-    if outputs[1].size or outputs[2].size:
+    s.sum_gx = s.sum_g + sums
+    parallel_for((rows + s.per - 1) // s.per, rows * (s.n * 0.35 + 20), backward_rows, &s)
+    if s.wanted:
         weight_gradients(&s, outputs[1], outputs[2])
     scratch_pop(bytes)
     if s.refused:

@@ -44,7 +44,7 @@
   {ALL(load, t), FLOATS(store, t), ALL(load_tile, t), FLOATS(store_tile, t), SOFT(, t),            \
    SOFT(_tile, t), lse_##t, lse_tile_##t, ce_grad_##t, ce_grad_tile_##t, norm_##t, norm_grad_##t,  \
    sum_##t, sqdiff_##t, xhat_##t, add_##t, fill_##t, divide_##t, channel_##t, channel_grad_##t,    \
-   scaled_##t, shares_##t, group_grad_##t,                                                          \
+   group_grad_##t,                                                                                  \
    sum_tile_##t, sqdiff_tile_##t, xhat_tile_##t, channel_tile_##t, channel_grad_tile_##t}
 
 extern const tf_norm_table TF_NAME(tf_norm);

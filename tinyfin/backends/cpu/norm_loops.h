@@ -32,12 +32,6 @@ typedef struct {
   double eps;
 } tf_channel;
 
-/* A channel in samples that are gstep and xstep apart: `run` numbers in each, with a mean and rstd. */
-typedef struct {
-  const void *g, *x, *mean, *rstd;
-  int64_t gstep, xstep, step, run;
-} tf_channel_runs;
-
 /* Largest number of each row, and the logarithm of the sum of exp(x - shift). */
 typedef struct {
   const void *x;
@@ -82,9 +76,6 @@ typedef struct {
   void (*divide)(void *a, int64_t by, int64_t n);
   void (*channel)(void *y, const void *x, const tf_channel *c, int64_t n);
   void (*channel_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
-  void (*scaled)(void *y, const void *g, const void *w, int64_t n); /* g times the number w */
-  /* g and g xhat of n places of a channel, counted over all samples */
-  void (*shares)(void *terms, void *products, const tf_channel_runs *a, int64_t first, int64_t n);
   void (*group_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n);
   /* channels by columns of a tile, n <= 2048 but for sum_tile, which may then overwrite x */
   void (*sum_tile)(void *sums, void *x, int64_t n);

@@ -43,13 +43,6 @@ cdef extern from "norm_loops.h" nogil:
                                    int64_t sc) noexcept nogil
     ctypedef void (*tf_soft)(const tf_soft_rows *a) noexcept nogil
 
-    ctypedef struct tf_channel_runs:
-        const void *g
-        const void *x
-        const void *mean
-        const void *rstd
-        int64_t gstep, xstep, step, run
-
     ctypedef struct tf_lse_rows:
         const void *x
         void *shift
@@ -88,9 +81,6 @@ cdef extern from "norm_loops.h" nogil:
         void (*channel)(void *y, const void *x, const tf_channel *c, int64_t n) noexcept nogil
         void (*channel_grad)(void *gx, const void *g, const void *x, const tf_channel *c,
                              int64_t n) noexcept nogil
-        void (*scaled)(void *y, const void *g, const void *w, int64_t n) noexcept nogil
-        void (*shares)(void *terms, void *products, const tf_channel_runs *a, int64_t first,
-                       int64_t n) noexcept nogil
         void (*group_grad)(void *gx, const void *g, const void *x, const tf_channel *c, int64_t n) noexcept nogil
         void (*sum_tile)(void *sums, void *x, int64_t n) noexcept nogil
         void (*sqdiff_tile)(void *sums, const void *x, const void *mean, int64_t n) noexcept nogil

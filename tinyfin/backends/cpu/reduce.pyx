@@ -77,9 +77,9 @@ cdef void row_block_value(const Lanes *s, int64_t base, int64_t b, const char *m
     cdef const char *p = row_block(&s.r, base, b * TF_BLOCK, n, spare)
     p = widened(s, p, n, spare, wide)
     if mean != NULL:
-        LOOPS.square[s.acc](wide, p, mean, 0, n)
-        p = wide
-    LOOPS.block[s.op][s.acc](value, p, n)
+        LOOPS.block_squares[s.acc](value, p, mean, n)
+    else:
+        LOOPS.block[s.op][s.acc](value, p, n)
 
 
 cdef void row_block_values(const Lanes *s, int64_t base, int64_t b, int64_t count, const char *mean,
@@ -276,7 +276,7 @@ cdef void add_one_row(const Lanes *s, char *lanes, int64_t w, const char *p, int
         p = spare
     q = widened(s, p, w, spare, wide)
     if s.means != NULL and not s.first_pass:
-        LOOPS.square[s.acc](wide, q, s.means + o * s.size, 1, w)
+        LOOPS.square[s.acc](wide, q, s.means + o * s.size, w)
         q = wide
     LOOPS.rows[s.op][s.acc](lanes, w, q, w, i, 1)
 

@@ -132,8 +132,15 @@ static volatile const uint64_t unit_sum_i64 = 0, unit_prod_i64 = 1;
       if (used > h) used = h;                                                                     \
     }                                                                                             \
   }
-static void dot_f32(void *y, const void *a, const void *b, int64_t n) { *(float *)y = tf_dot_f32_block(a, b, 0, n); }
-static void dot_f64(void *y, const void *a, const void *b, int64_t n) { *(double *)y = tf_dot_f64_block(a, b, 0, n); }
+#define PRODUCTS(s, T)                                                                             \
+  static void dot_##s(void *y, const void *a, const void *b, int64_t n) {                         \
+    *(T *)y = tf_dot_##s##_block(a, b, 0, n);                                                     \
+  }                                                                                               \
+  static void block_squares_##s(void *y, const void *x, const void *mean, int64_t n) {            \
+    *(T *)y = tf_sqdiff_##s##_block(x, *(const T *)mean, 0, n);                                   \
+  }
+PRODUCTS(f32, float)
+PRODUCTS(f64, double)
 
 /* Rows one after the other, as many as a vector has lanes: each is joined to one vector, and those are turned over, so that
    the last steps of the halving are the same additions of all of them. */
@@ -188,14 +195,10 @@ BLOCK_ROWS(prod, *, f64, double, int64_t)
 BLOCK_ROWS(prod, *, i64, uint64_t, int64_t)
 
 #define SQUARE(s, T)                                                                              \
-  static void square_##s(void *y0, const void *x0, const void *mean, int64_t step, int64_t n) {   \
+  static void square_##s(void *y0, const void *x0, const void *mean, int64_t n) {                 \
     T *restrict y = y0;                                                                           \
     const T *restrict x = x0, *restrict m = mean;                                                 \
-    if (step == 0) {                                                                              \
-      T m0 = *m;                                                                                  \
-      for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m0) * (x[i] - m0);                           \
-    } else                                                                                        \
-      for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m[i]) * (x[i] - m[i]);                       \
+    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - m[i]) * (x[i] - m[i]);                         \
   }
 SQUARE(f32, float)
 SQUARE(f64, double)
@@ -356,6 +359,7 @@ const tf_reduce_table TF_NAME(tf_reduce) = {
     .store = EACH(store),
     .block = {ACCS(block_sum), ACCS(block_prod)},
     .dot = {dot_f32, dot_f64},
+    .block_squares = {block_squares_f32, block_squares_f64},
     .block_rows = {ACCS(block_rows_sum), ACCS(block_rows_prod)},
     .rows = {ACCS(rows_sum), ACCS(rows_prod)},
     .fold = {ACCS(fold_sum), ACCS(fold_prod)},

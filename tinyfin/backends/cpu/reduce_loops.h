@@ -17,8 +17,9 @@ typedef struct {
   void (*store[TF_NUMERIC])(void *y, const void *acc, int64_t n);
   /* one canonical block, 0 < n <= TF_BLOCK */
   void (*block[TF_NLANE][TF_NACC])(void *y, const void *x, int64_t n);
-  /* and of products; F32 and F64 */
+  /* one of products, and one of squared distances from one mean; F32 and F64 */
   void (*dot[2])(void *y, const void *a, const void *b, int64_t n);
+  void (*block_squares[2])(void *y, const void *x, const void *mean, int64_t n);
   /* the same for many rows of one block each, `stride` apart */
   void (*block_rows[TF_NLANE][TF_NACC])(void *y, const void *x, int64_t stride, int64_t rows,
                                         int64_t n);
@@ -27,8 +28,8 @@ typedef struct {
                                   int64_t first, int64_t n);
   /* halves the lanes; `used` = rows of the block, at most TF_SUM_LANES; the result is lanes[0] */
   void (*fold[TF_NLANE][TF_NACC])(void *lanes, int64_t w, int64_t used);
-  /* y = (x - mean)^2; step 0: one mean for all, 1: a mean for each element */
-  void (*square[2])(void *y, const void *x, const void *mean, int64_t step, int64_t n);
+  /* y = (x - mean)^2, with a mean for each element */
+  void (*square[2])(void *y, const void *x, const void *mean, int64_t n);
   /* Keys: integers in the order of the values, NaN greatest and -0 < +0 (MIN: of the complement, so
      that the greatest key wins there too). int64 for TF_I64 and TF_F64, else int32. */
   int64_t (*best[TF_NKEY][TF_NUMERIC])(const void *x, int64_t n);

@@ -10,14 +10,12 @@ from tinyfin.core.layout cimport mask_of
 
 
 ctypedef void (*convert_fn)(void *y, const void *x, int64_t n) noexcept nogil
-ctypedef void (*dot_fn)(void *y, const void *a, const void *b, int64_t n) noexcept nogil
+ctypedef void (*pair_fn)(void *y, const void *a, const void *b, int64_t n) noexcept nogil
 ctypedef void (*block_rows_fn)(void *y, const void *x, int64_t stride, int64_t rows,
                                int64_t n) noexcept nogil
 ctypedef void (*rows_fn)(void *lanes, int64_t w, const void *x, int64_t stride, int64_t first,
                          int64_t n) noexcept nogil
 ctypedef void (*fold_fn)(void *lanes, int64_t w, int64_t used) noexcept nogil
-ctypedef void (*square_fn)(void *y, const void *x, const void *mean, int64_t step,
-                           int64_t n) noexcept nogil
 ctypedef int64_t (*best_fn)(const void *x, int64_t n) noexcept nogil
 ctypedef int64_t (*find_fn)(const void *x, int64_t n, int64_t key) noexcept nogil
 ctypedef void (*lift_fn)(void *best, void *where, const void *keys, int64_t i,
@@ -34,11 +32,12 @@ cdef extern from "reduce_loops.h" nogil:
         convert_fn load[3][10]
         convert_fn store[10]
         convert_fn block[2][3]
-        dot_fn dot[2]
+        pair_fn dot[2]
+        pair_fn block_squares[2]
         block_rows_fn block_rows[2][3]
         rows_fn rows[2][3]
         fold_fn fold[2][3]
-        square_fn square[2]
+        pair_fn square[2]
         best_fn best[4][10]
         find_fn find[4][10]
         convert_fn keys[4][10]
