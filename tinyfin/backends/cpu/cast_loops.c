@@ -79,6 +79,22 @@ static void f16_to_f32(const void *src, void *dst, int64_t n) { tf_widen_f16(dst
     else if (ss == -item) for (int64_t i = 0; i < n; i++) y[i] = x[-i];              \
     else for (int64_t i = 0; i < n; i++) y[i] = *(const T *)(s + i * ss);            \
   }
+/* Rows shorter than a vector are written whole: the next one writes over what is too much. */
+#define SPREAD(T)                                                                    \
+  static void spread_##T(const void *src, void *dst, int64_t rows, int64_t n) {      \
+    typedef T V __attribute__((vector_size(TF_VBYTES), aligned(1), may_alias));      \
+    enum { W = TF_VBYTES / sizeof(T) };                                              \
+    const T *x = src;                                                                \
+    T *y = dst, *const end = y + rows * n;                                           \
+    for (int64_t r = 0; r < rows; r++) {                                             \
+      T *const next = y + n;                                                         \
+      const V v = (V){0} + x[r];                                                     \
+      for (; next - y >= W; y += W) *(V *)y = v;                                     \
+      if (end - y >= W) *(V *)y = v;                                                 \
+      else for (; y < next; y++) *y = x[r];                                          \
+      y = next;                                                                      \
+    }                                                                                \
+  }
 /* Copies into another order of axes: element (i, j) of n0 x n1 from s + i * s0 + j * s1 to d + i * d0 + j * d1.
 
    One short axis is unrolled along the other. Else squares of TILE elements stay in cache, and where the source is
@@ -198,6 +214,10 @@ MOVE(uint8_t)
 MOVE(uint16_t)
 MOVE(uint32_t)
 MOVE(uint64_t)
+SPREAD(uint8_t)
+SPREAD(uint16_t)
+SPREAD(uint32_t)
+SPREAD(uint64_t)
 TILES(uint8_t, 16, ONES)
 TILES(uint16_t, 8, TURNED)
 TILES(uint32_t, TF_LANES(uint32_t), TURNED)
@@ -209,6 +229,7 @@ const tf_cast_table TF_NAME(tf_cast) = {
   {ROW(bool), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64),
    {FIRST(f16), f16_f16, f16_bf16, f16_to_f32, f16_f64}, ROW(bf16), {FIRST(f32), f32_to_f16, f32_bf16, f32_f32, f32_f64}, ROW(f64)},
   {move_uint8_t, move_uint16_t, move_uint32_t, move_uint64_t},
+  {spread_uint8_t, spread_uint16_t, spread_uint32_t, spread_uint64_t},
   {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t},
   stream,
   fence,

@@ -9,6 +9,7 @@ cdef extern from "cast_loops.h" nogil:
     ctypedef struct tf_cast_table:
         tf_cast cast[10][10]
         tf_move move[4]
+        void (*spread[4])(const void *src, void *dst, int64_t rows, int64_t n) noexcept nogil
         tf_tile tile[4]
         void (*stream)(char *dst, const char *src, int64_t nbytes) noexcept nogil
         void (*fence)() noexcept nogil

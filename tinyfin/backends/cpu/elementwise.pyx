@@ -40,10 +40,13 @@ LOG2[1], LOG2[2], LOG2[4], LOG2[8] = 0, 1, 2, 3
 cdef enum:              # how a row of an operand reaches the loop
     IN_PLACE, ONE_VALUE, BY_BLOCKS
 
+cdef enum:              # how rows that are short together do: dense; all the same; of one value each; otherwise
+    JOINED, REPEATED, SPREAD, LOOSE
+
 ctypedef struct Operand:
     char *data
     int64_t strides[8]     # in bytes
-    int item, dtype, way
+    int item, dtype, way, across
 
 cdef extern from *:
     """
@@ -61,6 +64,7 @@ cdef extern from *:
 ctypedef struct Job:
     int ndim, nops, compute, loop_out
     bint flat              # rows are long enough to be walked one by one
+    int64_t joined         # rows that pass through L1 together; 0: they are not joined
     bint direct            # every operand can be used in place
     bint around            # the result goes to memory past the caches
     int64_t shape[8]
@@ -116,6 +120,8 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         run_range(&job, 0, job.size)
     else:
         job.chunk = 16 * CHUNK if job.around else CHUNK     # few fences
+        if job.joined:
+            job.chunk -= job.chunk % job.shape[job.ndim - 1]
         parallel_for((job.size + job.chunk - 1) // job.chunk, <double>job.size * 0.15, run_task, &job)
     return TF_OK
 
@@ -157,8 +163,32 @@ cdef void prepare(Job *job, const tf_view *const *inputs, int n, const tf_view *
             job.ops[i].way = BY_BLOCKS
         job.direct = job.direct and job.ops[i].way == IN_PLACE
         in_place = in_place or (i and job.ops[i].data == out.data)
-    job.around = not in_place and job.flat and job.size * job.ops[0].item >= AROUND and \
+    job.joined = rows_to_join(job)
+    job.around = not in_place and (job.flat or job.joined) and job.size * job.ops[0].item >= AROUND and \
         job.ops[0].strides[job.ndim - 1] == job.ops[0].item
+
+
+cdef int64_t rows_to_join(Job *job) noexcept nogil:
+    """How many rows pass through L1 together: where they are short, follow one another in the result. Every row by itself would cost more than its elements."""
+    cdef int nd = job.ndim, i
+    cdef int64_t inner = job.shape[nd - 1], row, step
+    cdef Operand *o
+    if nd < 2 or inner > BLOCK // 2 or inner * job.shape[nd - 2] < BLOCK // 2:
+        return 0
+    for i in range(job.nops):
+        o = &job.ops[i]
+        row, step = o.strides[nd - 2], o.strides[nd - 1]
+        if step == o.item and row == inner * step:
+            o.across = JOINED
+        elif step == 0 and i:
+            o.across = SPREAD
+        elif row == 0 and i:
+            o.across = REPEATED
+        else:
+            o.across = LOOSE
+            if job.direct:
+                return 0
+    return BLOCK // inner if job.ops[0].across == JOINED else 0
 
 
 cdef void run_task(int64_t i, void *ctx) noexcept nogil:
@@ -178,7 +208,10 @@ cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
     for i in range(job.nops):
         blocks.filled[i] = NULL
     while pos < stop:
-        if job.flat:
+        if job.joined:
+            run = min(min(job.joined, job.shape[nd - 2] - index[nd - 2]) * job.shape[nd - 1], stop - pos)
+            run_joined(job, index, run, &blocks)
+        elif job.flat:
             run = min(job.shape[nd - 1] - index[nd - 1], stop - pos)
             run_row(job, index, run, &blocks)
         else:
@@ -220,6 +253,63 @@ cdef void run_row(Job *job, const int64_t *index, int64_t run, Blocks *b) noexce
             C.move[LOG2[o.item]](result, o.item, at[0], o.strides[nd - 1], m)
         at[0] += m * o.strides[nd - 1]
         done += m
+
+
+cdef void run_joined(Job *job, const int64_t *index, int64_t run, Blocks *b) noexcept nogil:
+    """`run` elements, at most a block, of whole rows of one plane."""
+    cdef const void *ptrs[4]
+    cdef int nd = job.ndim, i
+    cdef Operand *o = &job.ops[0]
+    cdef char *at = locate(o, index, nd)
+    cdef char *raw = b.raw
+    cdef char *work = b.work
+    cdef char *result = work if job.around or o.dtype != job.loop_out else at
+    for i in range(1, job.nops):
+        ptrs[i - 1] = joined(job, &job.ops[i], index, run, b, i)
+    job.loop(result, ptrs, run, job.f)
+    if o.dtype != job.loop_out:
+        result = raw if job.around else at
+        C.cast[job.loop_out][o.dtype](work, result, run)
+    if job.around:
+        C.stream(at, result, run * o.item)
+
+
+cdef const void *joined(Job *job, Operand *o, const int64_t *index, int64_t run, Blocks *b, int i) noexcept nogil:
+    """Elements of whole rows of an input, side by side and of the computing dtype."""
+    cdef int nd = job.ndim, size = LOG2[tf_itemsize[job.compute]]
+    cdef int64_t inner = job.shape[nd - 1], n = run
+    cdef char *p = locate(o, index, nd)
+    cdef char *work = work_of(b, i)
+    cdef char *spare = b.work           # the result's, which is still free
+    cdef char *raw = b.raw
+    cdef bint same = o.dtype == job.compute
+    if o.across == JOINED:
+        if same:
+            return p
+        C.cast[o.dtype][job.compute](p, work, run)
+        return work
+    if same and o.across != SPREAD:
+        raw = work
+    if o.across == REPEATED:
+        if b.filled[i] == p:
+            return work
+        b.filled[i] = p
+        n = inner
+        C.move[LOG2[o.item]](p, o.strides[nd - 1], raw, o.item, n)
+    elif o.across == SPREAD:
+        n = run // inner
+        C.move[LOG2[o.item]](p, o.strides[nd - 2], raw, o.item, n)
+    else:
+        gather(job, o, index, run, raw)
+    if not same:
+        C.cast[o.dtype][job.compute](raw, spare if o.across == SPREAD else work, n)
+    if o.across == SPREAD:
+        C.spread[size](raw if same else spare, work, n, inner)
+    while o.across == REPEATED and n < job.joined * inner:
+        run = min(n, job.joined * inner - n)
+        memcpy(work + (n << size), work, run << size)
+        n += run
+    return work
 
 
 cdef void run_block(Job *job, const int64_t *index, int64_t run, Blocks *b) noexcept nogil:
