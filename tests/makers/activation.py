@@ -37,15 +37,11 @@ def composed(rng, name):
     yield Sample(SPECIAL).but(grad=False, only="f", note="special", torch=not own)
 
 
-@maker("elu_grad", "gelu_tanh_grad")
-def gradients(rng, name):
+@maker("gelu_tanh_grad")
+def gradients(rng):
     """A cotangent and the input."""
     for shape in (3, 4), (), (0, 2):
         yield Sample(np.asarray(rng.standard_normal(shape)), np.asarray(rng.uniform(-2, 2, shape)))
-    if name == "elu_grad":
-        yield Sample(
-            rng.standard_normal(7), rng.uniform(-2, 2, 7), alpha=0.7, scale=1.2, input_scale=0.9
-        )
 
 
 @maker(
@@ -56,6 +52,7 @@ def gradients(rng, name):
     "hardtanh_grad",
     "hardswish_grad",
     "leaky_relu_grad",
+    "elu_grad",
     "softplus_grad",
 )
 def kernels(rng, name, row):

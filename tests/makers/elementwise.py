@@ -12,6 +12,7 @@ DOMAINS = {
     "relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "hardtanh_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "leaky_relu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
+    "elu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "softplus_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "hardswish_grad": ((-2.0, 2.0), (-5.0, 5.0)),
 }
@@ -22,6 +23,7 @@ ATTRS = {
     "leaky_relu": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
     "elu": [{"alpha": 0.7}, {"alpha": 1.3, "scale": 1.1, "input_scale": 0.8}],
     "leaky_relu_grad": [{"negative_slope": 0.3}, {"negative_slope": -0.5}],
+    "elu_grad": [{"alpha": 0.7, "scale": 1.2, "input_scale": 0.9}],
     "softplus_grad": [{"beta": 2.0}, {"beta": 0.5, "threshold": 0.4}],
     "hardtanh_grad": [{"min_val": -0.5, "max_val": 1.5}],
     "smooth_error": [{"beta": 0.5}],
@@ -98,6 +100,7 @@ EDGES = {
     "hardtanh_grad",
     "hardswish_grad",
     "leaky_relu_grad",
+    "elu_grad",
     "softplus_grad",
     *NONZERO,
 }

@@ -146,7 +146,7 @@ MODULES = (
     "step",
 )
 """Modules of kernels: a family has the same home in `backends/cpu` and in `backends/gpu`."""
-CPU_ALONE = ("pool_mean", "groupnorm", "resize", "recurrent")
+CPU_ALONE = ("copy", "pool_mean", "groupnorm", "resize", "recurrent")
 """Modules that only the processor has: other devices have these families' kernels elsewhere, or run the formulas."""
 
 

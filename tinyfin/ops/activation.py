@@ -104,19 +104,20 @@ unary(
     jvp=lambda x, x_t, alpha, scale, input_scale: F.elu_grad(x_t, x, alpha, scale, input_scale),
     doc="x where positive, else alpha (exp(x) - 1).",
 )
-composite(
+binary(
     "elu_grad",
-    "g x",
-    lambda g, x, alpha, scale, input_scale: F.where(
-        x <= 0,
-        g * (F.exp(F.clamp_max(x, 0.0) * input_scale) * (alpha * scale * input_scale)),
-        g * scale,
-    ),
+    "select(b <= T(0), a * (exp(b * input_scale) * ((alpha * scale) * input_scale)), a * scale)",
     attrs=(slope("alpha", 1.0), slope("scale", 1.0), slope("input_scale", 1.0)),
-    function=False,
-    method=False,
-    dtypes="fh",
-    doc="Derivative of elu times g.",
+    **INNER,
+    d=(
+        lambda b, alpha, scale, input_scale: F.elu_grad(
+            F.full_of((), 1.0, b), b, alpha, scale, input_scale
+        ),
+        lambda a, b, alpha, scale, input_scale: F.where(
+            b <= 0, F.elu_grad(a * input_scale, b, alpha, scale, input_scale), 0.0
+        ),
+    ),
+    doc="Derivative of elu at b, times a.",
 )
 unary(
     "gelu_erf",

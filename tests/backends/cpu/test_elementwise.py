@@ -117,6 +117,36 @@ def test_block_borders(n, rng):
     np.testing.assert_array_equal(x.view(2, n).T.contiguous().numpy(), a.reshape(2, n).T)
 
 
+OPERANDS = {
+    "dense": lambda x: x,
+    "column": lambda x: x[..., :1],
+    "row": lambda x: x[:1],
+    "plane": lambda x: x[:, :1] if x.ndim > 2 else x[0],
+    "value": lambda x: x[(slice(0, 1),) * x.ndim],
+    "part": lambda x: np.concatenate([x, x], -1)[..., 1 : 1 + x.shape[-1]],
+    "turned": lambda x: np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "backwards": lambda x: x[:, ::-1],
+}
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float16", "float32"), ("uint8", "int64")])
+@pytest.mark.parametrize("shape", [(300, 3), (40, 100), (9, 256), (70, 16, 4), (9, 5, 7, 8), (5000, 16)])
+def test_short_rows(shape, dtypes, rng):
+    """Rows pass through L1 together, whatever of the operands repeats itself, by any number of threads."""
+    numbers = [rng.integers(0, 9, shape).astype(d) for d in dtypes]
+    before = tf.get_num_threads()
+    for left in OPERANDS.values():
+        for right in OPERANDS.values():
+            a, b = left(numbers[0]), right(numbers[1])
+            x, y = tf.from_numpy(a), tf.from_numpy(b)
+            np.testing.assert_array_equal((x + y).numpy(), a + b)
+            z = y.expand(shape)
+            tf.set_num_threads(3)
+            np.testing.assert_array_equal(z.contiguous().numpy(), np.broadcast_to(b, shape))
+            np.testing.assert_array_equal(z.float().numpy(), np.broadcast_to(b, shape))
+            tf.set_num_threads(before)
+
+
 def reference(values, source, target):
     """What a cast from one dtype to another gives, element by element."""
     if target == "bool":

@@ -95,6 +95,24 @@ static void f16_to_f32(const void *src, void *dst, int64_t n) { tf_widen_f16(dst
       y = next;                                                                      \
     }                                                                                \
   }
+/* Rows by vectors of their size or less, the last of which overlaps the one before. */
+#define ROWS(W)                                                                      \
+  {                                                                                  \
+    typedef uint8_t V __attribute__((vector_size(W), aligned(1), may_alias));        \
+    for (; rows > 0; rows--, src += step, dst += n) {                                \
+      for (int64_t i = 0; i + W <= n; i += W) *(V *)(dst + i) = *(const V *)(src + i); \
+      *(V *)(dst + n - W) = *(const V *)(src + n - W);                               \
+    }                                                                                \
+  }
+static void rows(const char *src, int64_t step, char *dst, int64_t rows, int64_t n) {
+  if (n >= TF_VBYTES) ROWS(TF_VBYTES)
+  else if (n >= 16) ROWS(16)
+  else if (n >= 8) ROWS(8)
+  else if (n >= 4) ROWS(4)
+  else
+    for (; rows > 0; rows--, src += step, dst += n)
+      for (int64_t i = 0; i < n; i++) dst[i] = src[i];
+}
 /* Copies into another order of axes: element (i, j) of n0 x n1 from s + i * s0 + j * s1 to d + i * d0 + j * d1.
 
    One short axis is unrolled along the other. Else squares of TILE elements stay in cache, and where the source is
@@ -230,6 +248,7 @@ const tf_cast_table TF_NAME(tf_cast) = {
    {FIRST(f16), f16_f16, f16_bf16, f16_to_f32, f16_f64}, ROW(bf16), {FIRST(f32), f32_to_f16, f32_bf16, f32_f32, f32_f64}, ROW(f64)},
   {move_uint8_t, move_uint16_t, move_uint32_t, move_uint64_t},
   {spread_uint8_t, spread_uint16_t, spread_uint32_t, spread_uint64_t},
+  rows,
   {tile_uint8_t, tile_uint16_t, tile_uint32_t, tile_uint64_t},
   stream,
   fence,

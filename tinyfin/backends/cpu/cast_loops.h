@@ -9,6 +9,7 @@ typedef struct {
   tf_cast cast[10][10];
   tf_move move[4]; /* by log2 of the element size */
   void (*spread[4])(const void *src, void *dst, int64_t rows, int64_t n); /* rows of n times one element each */
+  void (*rows)(const char *src, int64_t step, char *dst, int64_t rows, int64_t nbytes); /* side by side */
   void (*tile[4])(const char *src, int64_t s0, int64_t s1, char *dst, int64_t d0, int64_t d1, int64_t n0, int64_t n1,
                   int around);
   void (*stream)(char *dst, const char *src, int64_t nbytes); /* to memory past the caches; then fence, once */

@@ -10,6 +10,7 @@ cdef extern from "cast_loops.h" nogil:
         tf_cast cast[10][10]
         tf_move move[4]
         void (*spread[4])(const void *src, void *dst, int64_t rows, int64_t n) noexcept nogil
+        void (*rows)(const char *src, int64_t step, char *dst, int64_t rows, int64_t nbytes) noexcept nogil
         tf_tile tile[4]
         void (*stream)(char *dst, const char *src, int64_t nbytes) noexcept nogil
         void (*fence)() noexcept nogil
