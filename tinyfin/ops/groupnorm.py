@@ -69,6 +69,7 @@ composite(
     amp="high",
     public={"b": "bias"},
     vjp_all=group_norm_all,
+    whole=True,
     function=False,
     method=False,
     doc="Group norm, with the mean and 1 / standard deviation of each group of each sample.",
