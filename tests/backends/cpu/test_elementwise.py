@@ -129,8 +129,12 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float16", "float32"), ("uint8", "int64")])
-@pytest.mark.parametrize("shape", [(300, 3), (40, 100), (9, 256), (70, 16, 4), (9, 5, 7, 8), (5000, 16)])
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "float32"), ("float16", "float32"), ("uint8", "int64")]
+)
+@pytest.mark.parametrize(
+    "shape", [(300, 3), (40, 100), (9, 256), (70, 16, 4), (9, 5, 7, 8), (5000, 16)]
+)
 def test_short_rows(shape, dtypes, rng):
     """Rows pass through L1 together, whatever of the operands repeats itself, by any number of threads."""
     numbers = [rng.integers(0, 9, shape).astype(d) for d in dtypes]
@@ -145,6 +149,28 @@ def test_short_rows(shape, dtypes, rng):
             np.testing.assert_array_equal(z.contiguous().numpy(), np.broadcast_to(b, shape))
             np.testing.assert_array_equal(z.float().numpy(), np.broadcast_to(b, shape))
             tf.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "float32"), ("float16", "float64"), ("uint8", "int16")]
+)
+@pytest.mark.parametrize("shape", [(40, 300), (3, 130, 301), (2, 3, 64, 257), (16, 5000)])
+def test_turned_operands(shape, dtypes, rng):
+    """Inputs whose rows lie across memory are turned round slab by slab, by any number of threads."""
+    a, b = (rng.integers(0, 9, shape).astype(d) for d in dtypes)
+    before = tf.get_num_threads()
+    for turned in (OPERANDS["turned"], lambda x: OPERANDS["turned"](x)[..., ::-1]):
+        u, v = turned(a), turned(b)
+        x, y = tf.from_numpy(u), tf.from_numpy(v)
+        for n in (1, 3):
+            tf.set_num_threads(n)
+            np.testing.assert_array_equal((x + tf.from_numpy(b)).numpy(), u + b)
+            np.testing.assert_array_equal((x * y).numpy(), u * v)
+            np.testing.assert_array_equal((x == y).numpy(), u == v)
+            np.testing.assert_array_equal((x * 2).numpy(), u * 2)
+            z = tf.from_numpy(b.copy())
+            np.testing.assert_array_equal(z.sub_(y).numpy(), b - v)
+        tf.set_num_threads(before)
 
 
 def reference(values, source, target):

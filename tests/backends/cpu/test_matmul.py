@@ -62,7 +62,15 @@ def test_chain(m, k, n, rng):
         assert same_bits(F.linear(tf.tensor(a), y, tf.tensor(bias)), want + bias)
 
 
-FEW = [(1, 256, 1), (1, 255, 1), (2, 5000, 2), (1, 70001, 4), (4, 300, 1), (2, 300, 3), (1, 2048, 1)]
+FEW = [
+    (1, 256, 1),
+    (1, 255, 1),
+    (2, 5000, 2),
+    (1, 70001, 4),
+    (4, 300, 1),
+    (2, 300, 3),
+    (1, 2048, 1),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

@@ -12,6 +12,8 @@ cdef enum:
     CHUNK = 1 << 13     # elements of one task
     DIRECT = 1 << 15    # elements that are never shared
     AROUND = 1 << 24    # the same, of a result beside its inputs
+    LINE = 64           # bytes
+    SLAB = 1 << 22      # bytes of turned inputs, at most
     SHORT = 48          # inner axes below this are gathered across rows
 
 cdef enum:              # how a row of an operand reaches the loop
@@ -44,6 +46,8 @@ ctypedef struct Job:
     int64_t joined         # rows that pass through L1 together; 0: they are not joined
     int axis               # along which they are counted
     int64_t inner          # their elements
+    int64_t slab           # rows whose inputs are turned round together; 0: none are
+    size_t refused
     bint direct            # every operand can be used in place
     bint around            # the result goes to memory past the caches
     int64_t shape[8]

@@ -7,7 +7,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.threads cimport parallel_for
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport collapse
@@ -39,6 +39,7 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
     cdef tf_loop loop = find_loop(<size_t>call.ctx, compute)
     cdef const void *ptrs[4]
     cdef bint dense = out.flags & TF_CONTIGUOUS
+    cdef int64_t slabs
     cdef Job job
     if loop == NULL:
         call.detail[0] = compute
@@ -64,7 +65,15 @@ cdef int elementwise(const tf_view *const *inputs, int n, tf_view *const *output
         return TF_OK
     job.loop, job.f, job.compute = loop, at.f, compute
     prepare(&job, inputs, n, out)
-    if job.size <= DIRECT:
+    job.slab = rows_of_slab(&job)
+    if job.slab:
+        i = job.ndim - 2
+        slabs = job.size // (job.shape[i] * job.shape[i + 1]) * ((job.shape[i] - 1) // job.slab + 1)
+        parallel_for(slabs, <double>job.size * 0.5, slab_task, &job)
+        if job.refused:
+            call.detail[0] = job.refused
+            return TF_ENOMEM
+    elif job.size <= DIRECT:
         run_range(&job, 0, job.size)
     else:
         job.chunk = 16 * CHUNK if job.around else CHUNK     # few fences
@@ -111,7 +120,7 @@ cdef void prepare(Job *job, const tf_view *const *inputs, int n, const tf_view *
             job.ops[i].way = BY_BLOCKS
         job.direct = job.direct and job.ops[i].way == IN_PLACE
         in_place = in_place or (i and job.ops[i].data == out.data)
-    job.joined = rows_to_join(job)
+    job.joined, job.refused = rows_to_join(job), 0
     job.around = not in_place and (job.flat or job.joined) and job.size * job.ops[0].item >= AROUND and \
         job.ops[0].strides[job.ndim - 1] == job.ops[0].item
 
@@ -156,6 +165,62 @@ cdef bint follow(const Job *job, const Operand *o, int64_t step) noexcept nogil:
 cdef void run_task(int64_t i, void *ctx) noexcept nogil:
     cdef Job *job = <Job *>ctx
     run_range(job, i * job.chunk, min((i + 1) * job.chunk, job.size))
+
+
+cdef inline bint is_turned(const Job *job, int i) noexcept nogil:
+    """Whether an input is dense along the last axis but one, and far from it along the last."""
+    cdef const Operand *o = &job.ops[i]
+    cdef int64_t far = o.strides[job.ndim - 1]
+    return o.strides[job.ndim - 2] == o.item and (far > LINE or far < -LINE)
+
+
+cdef int64_t rows_of_slab(const Job *job) noexcept nogil:
+    """Rows whose turned inputs are turned round before the loop runs over them, as many as stay in cache; 0: none are.
+    One row by itself would take one element of each line of memory."""
+    cdef int nd = job.ndim, i
+    cdef int64_t bytes = 0
+    if nd < 2 or job.joined or job.shape[nd - 2] < LINE // 4:
+        return 0
+    for i in range(1, job.nops):
+        if is_turned(job, i):
+            bytes += job.shape[nd - 1] * job.ops[i].item
+    if bytes == 0 or bytes > SLAB // (LINE // 4):
+        return 0
+    return min(job.shape[nd - 2], max(<int64_t>LINE // 4, min(<int64_t>LINE, SLAB // 8 // bytes)))
+
+
+cdef void slab_task(int64_t t, void *ctx) noexcept nogil:
+    cdef Job *job = <Job *>ctx
+    cdef Job part = job[0]
+    cdef int nd = job.ndim, i, k
+    cdef int64_t rows = job.shape[nd - 2], cols = job.shape[nd - 1], bands = (rows - 1) // job.slab + 1
+    cdef int64_t row = t % bands * job.slab, start = (t // bands * rows + row) * cols
+    cdef int64_t index[8]
+    cdef size_t bytes = 0
+    cdef char *to
+    cdef char *buffer
+    cdef Operand *o
+    rows = min(job.slab, rows - row)
+    for i in range(1, job.nops):
+        if is_turned(job, i):
+            bytes += rows * cols * job.ops[i].item
+    buffer = to = <char *>scratch_push(bytes)
+    if buffer == NULL:
+        job.refused = bytes
+        return
+    place_at(job, start, index)
+    for i in range(1, job.nops):
+        if is_turned(job, i):
+            o = &part.ops[i]
+            C.tile[log2_of(o.item)](locate(o, index, nd), o.item, o.strides[nd - 1], to, cols * o.item, o.item, rows, cols, 0)
+            for k in range(nd):
+                o.strides[k] = 0
+            o.strides[nd - 2], o.strides[nd - 1] = cols * o.item, o.item
+            o.data = to - row * cols * o.item
+            o.way = IN_PLACE if o.dtype == job.compute else BY_BLOCKS
+            to += rows * cols * o.item
+    run_range(&part, start, start + rows * cols)
+    scratch_pop(bytes)
 
 
 cdef void run_range(Job *job, int64_t start, int64_t stop) noexcept nogil:
