@@ -8,6 +8,7 @@ added after the chain. gw is in conv_weight.pyx.
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from tinyfin.backends.cpu.copy cimport lies_across, straightened
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.conv_weight cimport conv_grad_weight
@@ -101,6 +102,8 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
             and winograd(&s, False, x, w, bias, y) == TF_OK:
         return TF_OK
     if depthwise_pays(&s):
+        if lies_across(x):
+            return straightened(conv, inputs, n, 0, outputs, at, call)
         return depthwise(&s, x, w, bias, y, call)
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.og, s.cg * s.taps

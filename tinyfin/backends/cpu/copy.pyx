@@ -89,14 +89,14 @@ cdef void turn_task(int64_t i, void *ctx) noexcept nogil:
         rest //= job.shape[k]
     if from_.dtype == to.dtype:
         C.tile[log2_of(to.item)](s, from_.strides[nd - 2], from_.strides[nd - 1],
-                              d, to.strides[nd - 2], to.strides[nd - 1], rows, cols, t.around)
+                                 d, to.strides[nd - 2], to.strides[nd - 1], rows, cols, t.around)
         return
     raw = <char *>scratch_push(rows * cols * from_.item)
     if raw == NULL:
         t.failed = 1
         return
     C.tile[log2_of(from_.item)](s, from_.strides[nd - 2], from_.strides[nd - 1],
-                             raw, cols * from_.item, from_.item, rows, cols, 0)
+                                raw, cols * from_.item, from_.item, rows, cols, 0)
     for r in range(rows):
         C.cast[from_.dtype][to.dtype](raw + r * cols * from_.item, d + r * to.strides[nd - 2], cols)
     scratch_pop(rows * cols * from_.item)
@@ -215,6 +215,57 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
     else:
         parallel_for((job.size + CHUNK - 1) // CHUNK, <double>cost * 0.2, range_task, &job)
     return TF_OK
+
+
+cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil:
+    """x to y, of one shape and dtype; nothing where they are the same window."""
+    cdef int k
+    cdef bint same = y.data == x.data
+    for k in range(y.ndim):
+        same = same and (y.shape[k] == 1 or y.strides[k] == x.strides[k])
+    if not same:
+        copy(&x, 1, &y, NULL, NULL)
+
+
+cdef bint lies_across(const tf_view *x) noexcept nogil:
+    """Whether memory is dense along another axis than the last, so that a copy in order is soon made."""
+    cdef int k, last = -1
+    cdef bint dense = False
+    if x.flags & TF_CONTIGUOUS or x.size < TURN:
+        return False
+    for k in range(x.ndim):
+        if x.shape[k] > 1:
+            last = k
+            if x.strides[k] == 0:
+                return False
+            dense = dense or (x.strides[k] == 1 and x.shape[k] >= 8)
+    return dense and last >= 0 and x.strides[last] != 1
+
+
+cdef int straightened(tf_kernel kernel, const tf_view *const *inputs, int n, int which, tf_view *const *outputs,
+                      const tf_attrs *at, tf_call *call) noexcept nogil:
+    """A kernel with one of its inputs, at most four, copied in order."""
+    cdef const tf_view *views[4]
+    cdef tf_view dense = inputs[which][0]
+    cdef tf_view *to = &dense
+    cdef int64_t step = 1
+    cdef size_t bytes = dense.size * tf_itemsize[dense.dtype]
+    cdef int k, rc
+    for k in range(n):
+        views[k] = inputs[k]
+    for k in range(dense.ndim - 1, -1, -1):
+        dense.strides[k] = step
+        step *= dense.shape[k]
+    dense.flags |= TF_CONTIGUOUS
+    dense.data = <char *>scratch_push(bytes)
+    if dense.data == NULL:
+        call.detail[0] = bytes
+        return TF_ENOMEM
+    views[which] = &dense
+    copy(inputs + which, 1, &to, NULL, NULL)
+    rc = kernel(views, n, outputs, at, call)
+    scratch_pop(bytes)
+    return rc
 
 
 KERNELS = {"copy": kernel_capsule(copy)}

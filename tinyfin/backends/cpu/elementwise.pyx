@@ -373,7 +373,7 @@ cdef const void *dense(Job *job, const Operand *o, const char *p, int64_t n, cha
         if filled[0] != p:
             C.cast[o.dtype][job.compute](p, work, 1)
             C.move[log2_of(tf_itemsize[job.compute])](work, 0, work, tf_itemsize[job.compute],
-                                                   min(job.shape[job.ndim - 1], <int64_t>BLOCK))
+                                                      min(job.shape[job.ndim - 1], <int64_t>BLOCK))
             filled[0] = <char *>p
         return work
     if step != o.item:

@@ -6,6 +6,7 @@ equal elements counts, in row-major order of the reduced axes.
 """
 from libc.stdint cimport INT32_MIN, INT64_MIN, int32_t, int64_t, uint8_t
 
+from tinyfin.backends.cpu.copy cimport lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset
 from tinyfin.backends.cpu.reduced cimport *
@@ -205,6 +206,8 @@ cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *ou
         reduced(&s.r, x, mask_of_one(x, at.i[0]))
     else:
         reduced(&s.r, x, mask_of(x, at.i))
+    if is_slow(&s.r) and lies_across(x):
+        return straightened(reduce_extremum, inputs, n, 0, outputs, at, call)
     if s.r.outs == 0:
         return TF_OK
     if s.r.n == 0:               # only any and all have a value then

@@ -10,7 +10,8 @@ from libc.string cimport memset
 from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.indexed cimport *
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.lines cimport Axes, copy_view, offsets, push, span
+from tinyfin.backends.cpu.copy cimport copy_view
+from tinyfin.backends.cpu.lines cimport Axes, offsets, push, span
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *

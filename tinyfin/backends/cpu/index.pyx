@@ -8,10 +8,11 @@ only, so that additions to one destination come in rising order of the index.
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from tinyfin.backends.cpu.copy cimport copy_view
 from tinyfin.backends.cpu.indexed cimport *
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
-    Axes, copy_items, copy_view, gather_run, offset, offsets, push)
+    Axes, copy_items, gather_run, offset, offsets, push)
 from tinyfin.backends.cpu.reduced cimport (
     TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, TF_KEY_ANY, tf_reduce_table)
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push

@@ -2,9 +2,10 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
+from tinyfin.backends.cpu.copy cimport copy, lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
-    Axes, copy_items, copy_view, gather_run, offset, push, scatter_run)
+    Axes, copy_items, offset, push)
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for
 from tinyfin.core.abi cimport *
@@ -40,43 +41,22 @@ cdef void part_of(tf_view *part, const tf_view *whole, const int64_t *first,
     part.size = size
 
 
-cdef void convert_view(tf_view *y, const tf_view *x) noexcept nogil:
-    """x to y in y's dtype, which holds all values of x's (promotion), in this thread."""
-    cdef int64_t raw[PART]
-    cdef int64_t wide[PART]
-    cdef Axes ya, xa
-    cdef int64_t at = 0, n
-    cdef int k, acc = TF_ACC_F64 if y.dtype == TF_F64 else (TF_ACC_F32 if y.dtype >= TF_F16
-                                                            else TF_ACC_I64)
-    ya.nd = xa.nd = 0
-    for k in range(y.ndim):
-        push(&ya, y.shape[k], y.strides[k], 0, 0)
-        push(&xa, y.shape[k], x.strides[k], 0, 0)
-    while at < y.size:
-        n = min(<int64_t>PART, y.size - at)
-        gather_run(<char *>raw, x.data, &xa, at, n, tf_itemsize[x.dtype])
-        CONVERT.load[acc][x.dtype](wide, raw, n)
-        CONVERT.store[y.dtype](raw, wide, n)
-        scatter_run(y.data, <char *>raw, &ya, at, n, tf_itemsize[y.dtype])
-        at += n
-
-
 cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
              tf_call *call) noexcept nogil:
     """*xs; dim."""
     cdef tf_view *y = outputs[0]
     cdef tf_view part
     cdef int64_t first[8]
-    cdef int i, k, dim = <int>(at.i[0] + y.ndim if at.i[0] < 0 else at.i[0])
+    cdef tf_view *to = &part
+    cdef int i, k, rc, dim = <int>(at.i[0] + y.ndim if at.i[0] < 0 else at.i[0])
     for k in range(8):
         first[k] = 0
     for i in range(n):
         if inputs[i].size:
             part_of(&part, y, first, inputs[i].shape)
-            if inputs[i].dtype == y.dtype:
-                copy_view(&part, inputs[i])
-            else:
-                convert_view(&part, inputs[i])
+            rc = copy(inputs + i, 1, &to, at, call)
+            if rc:
+                return rc
         if inputs[i].ndim == y.ndim:
             first[dim] += inputs[i].shape[dim]
     return TF_OK
@@ -172,6 +152,8 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
                                                                else TF_ACC_I64)
     if y.size == 0:
         return TF_OK
+    if lies_across(x):
+        return straightened(pad_constant, inputs, n, 0, outputs, at, call)
     s.x, s.y, s.item, s.nd, s.planes = x.data, y.data, tf_itemsize[y.dtype], 0, 1
     push_padded(&s, 1, 0, 1, 0)
     for d in range(x.ndim):

@@ -80,5 +80,3 @@ cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int6
 cdef void copy_items(char *y, int64_t ystep, const char *x, int64_t xstep, int64_t n,
                      int item) noexcept nogil
 cdef void fill_items(char *y, int64_t ystep, const char *value, int64_t n, int item) noexcept nogil
-cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil
-cdef void fill_view(tf_view *y, const char *value) noexcept nogil

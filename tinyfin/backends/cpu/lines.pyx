@@ -2,7 +2,6 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from tinyfin.backends.cpu.threads cimport parallel_for
 
 cdef enum:
     GRAIN = 1 << 15   # elements of one task
@@ -82,64 +81,3 @@ cdef void scatter_run(char *y, const char *x, const Axes *a, int64_t place, int6
         copy_items(y + offset(a, 0, place + done) * item, a.s[0][last], x + done * item, 1, run,
                    item)
         done += run
-
-
-cdef struct Copy:
-    Axes a
-    char *y
-    const char *x
-    int64_t runs, group, inner
-    int item
-
-
-cdef void copy_group(int64_t t, void *ctx) noexcept nogil:
-    """Some runs of the last axis; a walk of one axis is cut into parts of it."""
-    cdef const Copy *c = <const Copy *>ctx
-    cdef const Axes *a = &c.a
-    cdef int64_t off[3]
-    cdef int64_t r, end = min(c.runs, (t + 1) * c.group), n, i
-    for r in range(t * c.group, end):
-        i = r * c.inner if a.nd == 1 else 0
-        n = min(c.inner, a.shape[a.nd - 1] - i)
-        offsets(a, i if a.nd == 1 else r * c.inner, off)
-        copy_items(c.y + off[0] * c.item, a.s[0][a.nd - 1], c.x + off[1] * c.item, a.s[1][a.nd - 1],
-                   n, c.item)
-
-
-cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil:
-    """x to y, of one shape and dtype; nothing where they are the same window."""
-    cdef Copy c
-    cdef int k
-    cdef int64_t n = y.size
-    cdef bint same = y.data == x.data
-    c.a.nd, c.item = 0, tf_itemsize[y.dtype]
-    for k in range(y.ndim):
-        same = same and (y.shape[k] == 1 or y.strides[k] == x.strides[k])
-        push(&c.a, y.shape[k], y.strides[k], x.strides[k], 0)
-    if n == 0 or same:
-        return
-    c.y, c.x = y.data, x.data
-    if c.a.nd == 0:
-        memcpy(c.y, c.x, c.item)
-        return
-    c.inner = c.a.shape[c.a.nd - 1]
-    if c.a.nd == 1:
-        c.inner = min(c.inner, GRAIN)
-    c.runs = (n + c.inner - 1) // c.inner
-    c.group = max(1, GRAIN // c.inner)
-    parallel_for((c.runs + c.group - 1) // c.group, 0.03 * c.item * n, copy_group, &c)
-
-
-cdef void fill_view(tf_view *y, const char *value) noexcept nogil:
-    """One value in all places."""
-    cdef tf_view v
-    cdef int k
-    if y.size == 0:
-        return
-    if y.flags & TF_CONTIGUOUS:
-        fill_items(y.data, 1, value, y.size, tf_itemsize[y.dtype])
-        return
-    v.data = <char *>value
-    for k in range(y.ndim):
-        v.strides[k] = 0
-    copy_view(y, &v)

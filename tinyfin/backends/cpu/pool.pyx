@@ -6,6 +6,7 @@ the input after the other, so each window's elements come in row-major order. An
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
+from tinyfin.backends.cpu.copy cimport lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.pool_loops cimport *
 from tinyfin.backends.cpu.pool_shape cimport *
@@ -221,6 +222,8 @@ cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef int nd = <int>at.i[13]
     if not floats(inputs[0]) or outputs[0].size == 0:
         return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
+    if lies_across(inputs[0]):
+        return straightened(max_pool, inputs, n, 0, outputs, at, call)
     windows(&q, at, nd, inputs[0].dtype)
     three(&at.i[9], nd, 1, q.dil)
     return run_max(&q, inputs[0], outputs, nd, call)
@@ -233,6 +236,8 @@ cdef int adaptive_max_pool(const tf_view *const *inputs, int n, tf_view *const *
     cdef int nd = <int>at.i[3]
     if not floats(inputs[0]) or outputs[0].size == 0:
         return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
+    if lies_across(inputs[0]):
+        return straightened(adaptive_max_pool, inputs, n, 0, outputs, at, call)
     plain(&q, inputs[0].dtype)
     q.adaptive = True
     return run_max(&q, inputs[0], outputs, nd, call)

@@ -10,6 +10,7 @@ from libc.math cimport NAN, sqrt, sqrtf
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
+from tinyfin.backends.cpu.copy cimport lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset
 from tinyfin.backends.cpu.reduced cimport *
@@ -407,6 +408,8 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
         LOOPS.block[TF_LANE_SUM][TF_ACC_F32](y.data, x.data, x.size)
         return TF_OK
     reduced(&s.r, x, mask_of(x, at.i))
+    if is_slow(&s.r) and lies_across(x):
+        return straightened(reduce_lanes, inputs, n, 0, outputs, at, call)
     s.xd, s.yd, s.y = x.dtype, y.dtype, y.data
     s.acc = TF_ACC_F64 if s.yd == TF_F64 else (TF_ACC_F32 if s.yd >= TF_F16 else TF_ACC_I64)
     s.size, s.op = ACC_SIZE[s.acc], TF_LANE_PROD if s.what == PROD else TF_LANE_SUM

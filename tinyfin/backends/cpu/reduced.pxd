@@ -93,6 +93,12 @@ cdef inline bint side_by_side(const Reduced *r) noexcept nogil:
     return across < along and r.kept.shape[r.kept.nd - 1] >= 8
 
 
+cdef inline bint is_slow(const Reduced *r) noexcept nogil:
+    """Whether neither a row's elements nor results beside one another lie side by side in memory."""
+    cdef const Axes *a = &r.kept if side_by_side(r) else &r.gone
+    return a.nd > 0 and a.s[0][a.nd - 1] != 1
+
+
 cdef inline const char *row_block(const Reduced *r, int64_t base, int64_t first, int64_t n,
                                   char *buffer) noexcept nogil:
     """n elements of a row from element `first`, side by side: in place, or gathered into the

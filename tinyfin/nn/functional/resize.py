@@ -68,6 +68,7 @@ def interpolate(
         raise RuntimeError(
             f"interpolate: from {old} to {tuple(sizes)}, expected sizes of at least 1"
         )
+    input = input.contiguous()
     bytes_in = input.dtype is F.uint8 and not mode.startswith("nearest")
     y = input.float() if bytes_in else input
     for i, (n, m, factor) in enumerate(zip(old, sizes, factors)):
