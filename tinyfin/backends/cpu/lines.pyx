@@ -1,10 +1,6 @@
-"""Copies, fills and range checks of strided elements, split over threads where they are large."""
+"""Copies, fills and range checks of strided elements."""
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-
-
-cdef enum:
-    GRAIN = 1 << 15   # elements of one task
 
 
 cdef void copy_typed(bits *y, int64_t ystep, const bits *x, int64_t xstep,
