@@ -2,7 +2,8 @@
 
 A chain of fused multiply-adds takes four cycles a step, however wide the processor is: few results
 of long rows are therefore the canonical sums of their products in normal mode, and chains in
-deterministic mode. Batches of products of a row and a column compute a chain in each lane.
+deterministic mode. Linear layers keep their chains: a row's result does not depend on how many come
+with it. Batches of products of a row and a column compute a chain in each lane.
 """
 from libc.stdint cimport int64_t
 
@@ -30,7 +31,7 @@ cdef struct Cut:
 
 cdef bint cuts_chains(const Matmul *q) noexcept nogil:
     """Whether results are canonical sums: by shape, dtype and mode alone."""
-    if q.exact or q.k < LONG_CHAIN or q.count * q.m * q.n > FEW_RESULTS:
+    if q.whole or q.k < LONG_CHAIN or q.count * q.m * q.n > FEW_RESULTS:
         return False
     return TF_F16 <= q.dtype <= TF_F64 and not q.paired
 
@@ -97,9 +98,6 @@ cdef int cut_chains(const Matmul *q) noexcept nogil:
             acc[i] = (<double *>s.sums)[i * s.blocks]
         else:
             (<float *>acc)[i] = (<float *>s.sums)[i * s.blocks]
-    if q.bias != NULL:
-        for i in range(results // q.n):
-            q.kind.add(<char *>acc + i * q.n * q.kind.itemsize, q.bias, q.bias_step, q.n)
     q.kind.narrow(q.dtype, acc, results, q.c, 1)
     scratch_pop(bytes)
     return TF_OK

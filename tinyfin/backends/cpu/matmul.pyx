@@ -2,7 +2,7 @@
 
 The road (single row, without packing, five loops) depends on shapes and strides. Each gives every
 element the same one chain over k, so the road does not show in the result; but for few results of
-long chains in normal mode, see dots.pyx.
+long rows of matmul in normal mode, see dots.pyx.
 """
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -290,6 +290,7 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
     if not start(&q, x, w, outputs[0], call):
         return TF_OK
     linear_shape(&q, x, w)
+    q.whole = True
     if bias != NULL:
         q.bias = bias.data
         if not q.own or (bias.strides[0] != 1 and q.n != 1):

@@ -16,7 +16,7 @@ cdef struct Matmul:
     int64_t ar, ac, br, bc, item, c_item
     int dtype, b_dtype
     bint paired               # 8-bit integers into int32
-    bint exact                # deterministic mode
+    bint whole                # chains stay whole: in deterministic mode, and for linear layers
     bint own                  # elements are accumulators: nothing to widen
     const char *bias          # accumulators, n of them, bias_step apart; NULL: none
     int64_t bias_step
@@ -91,7 +91,7 @@ cdef inline int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_vi
     q.own = accumulates(a.dtype)
     q.a, q.b, q.c = a.data, b.data, out.data
     q.bias, q.bias_step, q.failed, q.nd = NULL, 1, 0, 0
-    q.detail, q.exact = call.detail, call.mode != 0
+    q.detail, q.whole = call.detail, call.mode != 0
     return out.size != 0
 
 

@@ -134,7 +134,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot: num_classes is {num_classes}, expected at least 1, or -1")
     elif high >= num_classes:
         raise RuntimeError(f"one_hot: tensor holds {high}, expected classes below {num_classes}")
-    return _no_class(tensor, num_classes).scatter(-1, tensor.unsqueeze(-1), 1)
+    return _no_class(tensor, num_classes).scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 def _no_class(tensor: Tensor, num_classes: int) -> Tensor:
