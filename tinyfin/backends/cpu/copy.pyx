@@ -13,6 +13,7 @@ cdef enum:
     TURN = 1 << 12      # elements of a task that turns axes round
     BAND = 64           # of the axis that the source is dense along, where the other one is long
     UNCACHED = 1 << 23  # bytes of a result that caches need not hold
+    STRAIGHT = 1 << 26  # bytes of an input that is copied for a kernel, at most
 
 cdef const tf_cast_table *C = <const tf_cast_table *>isa_table(b"cast")
 
@@ -228,10 +229,10 @@ cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil:
 
 
 cdef bint lies_across(const tf_view *x) noexcept nogil:
-    """Whether memory is dense along another axis than the last, so that a copy in order is soon made."""
+    """Whether memory is dense along another axis than the last, so that a copy in order is soon made, and is not huge."""
     cdef int k, last = -1
     cdef bint dense = False
-    if x.flags & TF_CONTIGUOUS or x.size < TURN:
+    if x.flags & TF_CONTIGUOUS or x.size < TURN or x.size * tf_itemsize[x.dtype] > STRAIGHT:
         return False
     for k in range(x.ndim):
         if x.shape[k] > 1:
