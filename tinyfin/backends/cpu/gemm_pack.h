@@ -106,8 +106,15 @@ static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64
   }
 }
 
+/* Rows of each tile where m rows take several: even parts, since a tile of few rows waits for its own chains. */
+TF_INLINE int64_t NAME(even_rows)(int64_t m) {
+  const int64_t tiles = (m + MR - 1) / MR;
+  return tiles > 1 ? (m + tiles - 1) / tiles : m;
+}
+
 static void NAME(product)(const tf_product *p) {
   const T *a = p->a, *b = p->b;
+  const int64_t rows = NAME(even_rows)(p->m);
   for (int64_t j = 0; j < p->n; j += NR) {
     const int cols = (int)(p->n - j < NR ? p->n - j : NR);
     const T *panel = b + j * p->bc;
@@ -116,10 +123,10 @@ static void NAME(product)(const tf_product *p) {
       NAME(pack_own)(NR, panel, p->bc, br, cols, p->k, p->panel);
       panel = p->panel, br = NR;
     }
-    for (int64_t i = 0; i < p->m; i += MR)
+    for (int64_t i = 0; i < p->m; i += rows)
       NAME(tile_direct)(p->k, a + i * p->ar, p->ar, p->ac, panel, br, (T *)p->c + i * p->ldc + j,
                         p->ldc,
-                        (int)(p->m - i < MR ? p->m - i : MR), cols, p->load);
+                        (int)(p->m - i < rows ? p->m - i : rows), cols, p->load);
   }
 }
 
