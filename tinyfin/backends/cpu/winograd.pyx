@@ -171,17 +171,16 @@ cdef void cut(const Plan *q, int64_t first, int64_t count, tf_tile_block *b,
               tf_tile_segment *to) noexcept nogil:
     """Tiles first to first + count as segments."""
     cdef int64_t each = q.down * q.across, m = q.kind.out, x, some
-    cdef int64_t done = 0, n = 0, at = 0
+    cdef int64_t done = 0, n = 0
     while done < count:
         x = (first + done) % q.across
         some = min(count - done, q.across - x)
-        to[n].count, to[n].first, to[n].at = some, done, at
+        to[n].count, to[n].first = some, done
         to[n].image, to[n].z = (first + done) // each // q.high, (first + done) // each % q.high
         to[n].y, to[n].x = (first + done) % each // q.across * m, x * m
         done += some
-        at += some + 1
         n += 1
-    b.segments, b.n, b.tiles, b.places = to, n, count, at
+    b.segments, b.n, b.tiles = to, n, count
     b.row = (up(count, q.gemm.lanes) + 1) * q.gemm.lanes
 
 
@@ -371,7 +370,7 @@ cdef void weights_of(Plan *q, int64_t group, bint alone) noexcept nogil:
         if room == NULL:
             break
         k.g, k.u = q.g_geometry, u
-        k.g.segments, k.g.n, k.g.tiles, k.g.places, k.g.row = k.b.segments, k.b.n, k.b.tiles, k.b.places, k.b.row
+        k.g.segments, k.g.n, k.g.tiles, k.g.row = k.b.segments, k.b.n, k.b.tiles, k.b.row
         for_each(q.depth + q.rows, 14 * cost * k.b.row * (q.depth + q.rows), side_task, &k, alone)
         if not q.failed:
             for_each(q.numbers, cost * k.b.row * q.rows * q.depth, sum_task, &k, alone)

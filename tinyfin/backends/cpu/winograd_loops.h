@@ -9,16 +9,15 @@
 /* Tiles of a block that are neighbours in a row of tiles. */
 typedef struct {
   int64_t count;
-  int64_t first;       /* the first one's number in the block */
-  int64_t at;          /* its place: a segment has a place for each tile, and one more */
+  int64_t first;          /* the first one's number in the block */
   int64_t image, z, y, x; /* its first result */
 } tf_tile_segment;
 
 /* Some tiles, of one channel at a time. */
 typedef struct {
   const tf_tile_segment *segments;
-  int64_t n, tiles, places; /* segments; tiles and places of all of them */
-  int64_t row;              /* elements from a row of transformed tiles to the next: whole vectors, and one more */
+  int64_t n, tiles; /* segments, and tiles of all of them */
+  int64_t row;      /* elements from a row of transformed tiles to the next: whole vectors, and one more */
   int64_t size[3], step[4]; /* source: sheets, rows and columns; elements from image to image, and one of them to the next */
   int64_t pad[3];
   int64_t out[2], image;    /* results: rows and columns, dense; elements from image to image */

@@ -6,11 +6,11 @@ cdef extern from "winograd_loops.h" nogil:
         TF_WINOGRAD_2, TF_WINOGRAD_4
 
     ctypedef struct tf_tile_segment:
-        int64_t count, first, at, image, z, y, x
+        int64_t count, first, image, z, y, x
 
     ctypedef struct tf_tile_block:
         const tf_tile_segment *segments
-        int64_t n, tiles, places, row
+        int64_t n, tiles, row
         int64_t size[3]
         int64_t step[4]
         int64_t pad[3]
