@@ -114,7 +114,7 @@ cdef bint winograd_pays(const Shape *s, bint gradient) noexcept nogil:
 
 cdef bint winograd_weight_pays(const Shape *s) noexcept nogil:
     """Threads wait for one another here, and the source's tiles are packed once more."""
-    return takes_form(s) and form_cost(s, s.out) < 0.65 * direct_cost(s, s.out)
+    return takes_form(s) and form_cost(s, s.out) < 0.72 * direct_cost(s, s.out)
 
 
 # Parts of a block, each a task where one block has to occupy all threads.
