@@ -44,7 +44,7 @@ static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64
   T *d = dst;
   for (int64_t q = 0; q < k; q++, d += MR) {
     const T *s = (const T *)src + off[q];
-    if (is == 1 && count == MR) {
+    if (is == 1) {
       memcpy(d, s, MR * sizeof(T));
       continue;
     }
@@ -260,6 +260,7 @@ static void NAME(line)(int64_t k, const T *a, const T *src, const int64_t *off, 
 static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src,
                         const int64_t *off, int64_t n, int64_t count, int64_t src_step, void *y,
                         int64_t y_row, int64_t y_step) {
+  const int64_t rows = tf_even_rows(m, MR);
   for (int64_t t = 0; t < count; t++) {
     const T *s = (const T *)src + t * src_step;
     T *c = (T *)y + t * y_step;
@@ -269,9 +270,9 @@ static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *sr
     }
     for (int64_t j = 0; j < n; j += NR) {
       const int cols = (int)(n - j < NR ? n - j : NR);
-      for (int64_t i = 0; i < m; i += MR)
-        NAME(tile_at)(k, (const T *)panels + i * k, s + j, off, c + i * y_row + j, y_row,
-                      (int)(m - i < MR ? m - i : MR), cols, 0);
+      for (int64_t i = 0; i < m; i += rows)
+        NAME(tile_at)(k, (const T *)panels + i / rows * MR * k, s + j, off, c + i * y_row + j, y_row,
+                      (int)(m - i < rows ? m - i : rows), cols, 0);
     }
   }
 }

@@ -53,6 +53,8 @@ TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks,
     const T *rows[NR > MR ? NR : MR];
     for (int64_t i = 0; i < count; i++) rows[i] = src + i * is;
     NAME(pack_rows_w)(W, rows, count, k, dst, 0);
+  } else if (is == 1 && count <= L) {
+    for (int64_t q = 0; q < k; q++) STORE_PART(dst + q * W, LOAD_PART(src + q * ks, (int)count), (int)count);
   } else {
     for (int64_t q = 0; q < k; q++) {
       for (int64_t i = 0; i < count; i++) dst[q * W + i] = src[i * is + q * ks];
@@ -106,15 +108,9 @@ static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64
   }
 }
 
-/* Rows of each tile where m rows take several: even parts, since a tile of few rows waits for its own chains. */
-TF_INLINE int64_t NAME(even_rows)(int64_t m) {
-  const int64_t tiles = (m + MR - 1) / MR;
-  return tiles > 1 ? (m + tiles - 1) / tiles : m;
-}
-
 static void NAME(product)(const tf_product *p) {
   const T *a = p->a, *b = p->b;
-  const int64_t rows = NAME(even_rows)(p->m);
+  const int64_t rows = tf_even_rows(p->m, MR);
   for (int64_t j = 0; j < p->n; j += NR) {
     const int cols = (int)(p->n - j < NR ? p->n - j : NR);
     const T *panel = b + j * p->bc;
