@@ -11,7 +11,7 @@ def same(a, b):
     return a.numpy().tobytes() == b.numpy().tobytes()
 
 
-@pytest.mark.parametrize("channels", [1, 9, 40, 200])
+@pytest.mark.parametrize("channels", [1, 9, 16, 31, 40, 128, 200])
 def test_channels_do_not_depend_on_their_company(channels, rng):
     """Few rows read lines, many pack columns: an output channel has the same bits alone."""
     x = tf.tensor(rng.standard_normal((2, 6, 11, 13)).astype("float32"))

@@ -39,7 +39,7 @@ cdef struct Plan:
     int64_t sheets, depth             # of a kernel; of all channels
     int64_t sheet_gap                 # places between those of the source that a kernel reads
     int64_t item, numbers             # bytes of an element; numbers of a transformed tile
-    int64_t high, down, across, tiles # sheets of a result; tiles of one, and of all images
+    int64_t high, down, across, tiles  # sheets of a result; tiles of one, and of all images
     int64_t block, blocks             # tiles of a block; blocks of a group
     tf_tile_block geometry, g_geometry    # of the source, and of the gradient of results
     const char *x
