@@ -11,7 +11,7 @@ def same(a, b):
     return a.numpy().tobytes() == b.numpy().tobytes()
 
 
-@pytest.mark.parametrize("channels", [1, 9, 40, 200])
+@pytest.mark.parametrize("channels", [1, 9, 16, 31, 40, 128, 200])
 def test_channels_do_not_depend_on_their_company(channels, rng):
     """Few rows read lines, many pack columns: an output channel has the same bits alone."""
     x = tf.tensor(rng.standard_normal((2, 6, 11, 13)).astype("float32"))
@@ -72,3 +72,19 @@ def test_weights_of_any_layout(rng):
         F.conv_grad_input(plain, tf.tensor(w), 1, 0, 1, 1, (9, 9)),
         F.conv_grad_input(plain, turned, 1, 0, 1, 1, (9, 9)),
     )
+
+
+@pytest.mark.parametrize("channels,kernel", [(1, 3), (3, 3), (33, 3), (70, 4), (6, 1), (5, 9)])
+def test_turned_weights_of_any_layout(channels, kernel, rng):
+    """Input gradients turn dense kernels by squares, others element by element: the bits are the same."""
+    g = tf.tensor(rng.standard_normal((2, 5, 10, 12)).astype("float32"))
+    w = rng.standard_normal((5, channels, kernel, kernel)).astype("float32")
+    apart = np.full((5, channels, kernel, 2 * kernel), np.nan, "float32")
+    apart[..., ::2] = w
+    wide = np.full((5, channels + 2, kernel, kernel), np.nan, "float32")
+    wide[:, 1:-1] = w
+    options = 2, 0, 1, 1, (18 + kernel, 22 + kernel)
+    with tf.deterministic():
+        plain = F.conv_grad_input(g, tf.tensor(w), *options)
+        for view in (tf.tensor(apart)[..., ::2], tf.tensor(wide)[:, 1:-1]):
+            assert same(plain, F.conv_grad_input(g, view, *options))

@@ -13,7 +13,11 @@ import tinyfin as tf
 
 
 @pytest.mark.parametrize(
-    "m,k,n", [(1100, 30, 40), (30, 3, 2200), (130, 800, 130), (40, 1200, 300), (1030, 2, 2060)]
+    "m,k,n",
+    [
+        *((1100, 30, 40), (30, 3, 2200), (130, 800, 130), (40, 1200, 300), (1030, 2, 2060)),
+        *((16, 700, 90), (128, 1300, 70), (31, 9, 600)),  # the last tile would have few rows
+    ],
 )
 def test_areas_and_blocks(m, k, n, rng):
     a, b = (rng.standard_normal(s).astype("float32") for s in ((m, k), (k, n)))

@@ -6,7 +6,7 @@ mode others may take part with a zero, which changes nothing but the sign of wha
 added after the chain. gw is in conv_weight.pyx.
 """
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from tinyfin.backends.cpu.copy cimport lies_across, straightened
 from tinyfin.backends.cpu.conv_job cimport *
@@ -112,6 +112,31 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return forward(&q, x, w, bias, y, call)
 
 
+cdef enum:
+    SQUARES = 64                      # taps up to which kernels are turned by squares
+
+
+cdef void turn_squares(const tf_view *w, const Shape *s, char *to) noexcept nogil:
+    """w, whose kernels are dense, as [channel of y][tap][channel of x]: some channels at a time are a panel."""
+    cdef int64_t item = s.kind.itemsize, nr = s.kind.nr, row = s.taps * item, o, c, some, tap, r
+    cdef char panel[SQUARES * 128]
+    cdef const void *rows[64]
+    cdef bint beyond
+    for o in range(s.o):
+        c = 0
+        while c < s.cg:
+            some = min(nr, s.cg - c)
+            for r in range(some):
+                rows[r] = w.data + o * w.strides[0] * item + (c + r) * w.strides[1] * item
+            # past a kernel lie others, but for the last ones
+            beyond = w.flags & TF_CONTIGUOUS and (o * s.cg + c + some) * s.taps + s.kind.lanes <= w.size
+            s.kind.pack_rows(rows, some, s.taps, panel, 1, beyond)
+            for tap in range(s.taps):
+                memcpy(to + tap * s.cg * item + c * item, panel + tap * nr * item, some * item)
+            c += some
+        to += s.cg * row
+
+
 cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
     """w as accumulators [channel of y][tap][channel of x]: panels are packed by dense moves."""
     cdef char *to = carve(&r.next, (w.size + SLACK) * s.kind.itemsize)
@@ -119,6 +144,9 @@ cdef char *turned(const tf_view *w, const Shape *s, Room *r) noexcept nogil:
     cdef int64_t o, at
     cdef int64_t i[3]
     cdef int64_t ws[3]
+    if s.own and s.taps <= SQUARES and places_dense(w):
+        turn_squares(w, s, to)
+        return to
     three(&w.strides[2], w.ndim - 2, 0, ws)
     for o in range(s.o):
         for i[0] in range(s.kernel[0]):
@@ -199,7 +227,8 @@ cdef void class_job(Job *q, const Class *const *c, const int64_t *step, int64_t 
     cdef int64_t count[3]
     cdef int64_t x_step[3]
     cdef int64_t i[3]
-    cdef int64_t o, at, tap, n = 0
+    cdef int64_t gap[3]
+    cdef int64_t o, at, tap, n = 0, each
     cdef int d
     dense_steps(s.size, x_step)
     q.cols.base = 0
@@ -207,18 +236,22 @@ cdef void class_job(Job *q, const Class *const *c, const int64_t *step, int64_t 
         count[d] = c[d].count
         q.cols.dst[1 + d] = x_step[d] * s.stride[d]
         q.cols.base += c[d].start * x_step[d]
+        gap[d] = tap_gap(s, d)
     columns(&q.cols, count, step)
-    for o in range(s.og):
-        for i[0] in range(c[0].taps):
-            for i[1] in range(c[1].taps):
-                for i[2] in range(c[2].taps):
-                    at, tap = o * plane, 0
-                    for d in range(3):
-                        at += (c[d].at - i[d] * tap_gap(s, d) * s.dil[d] // s.stride[d]) * step[d]
-                        tap = tap * s.kernel[d] + c[d].tap + i[d] * tap_gap(s, d)
-                    off[n], w_off[n] = at, (o * s.taps + tap) * s.cg
-                    n += 1
-    q.k = n
+    for i[0] in range(c[0].taps):
+        for i[1] in range(c[1].taps):
+            for i[2] in range(c[2].taps):
+                at, tap = 0, 0
+                for d in range(3):
+                    at += (c[d].at - i[d] * gap[d] * s.dil[d] // s.stride[d]) * step[d]
+                    tap = tap * s.kernel[d] + c[d].tap + i[d] * gap[d]
+                off[n], w_off[n] = at, tap * s.cg
+                n += 1
+    each, q.k = n, n * s.og
+    for o in range(1, s.og):          # channels are as the first
+        for tap in range(each):
+            off[n], w_off[n] = off[tap] + o * plane, w_off[tap] + o * s.taps * s.cg
+            n += 1
 
 
 cdef struct Classes:

@@ -119,11 +119,16 @@ cdef int64_t panel_bytes(const Job *q) noexcept nogil:
 
 cdef void panel_task(int64_t g, void *ctx) noexcept nogil:
     cdef const Job *q = <const Job *>ctx
+    cdef int64_t i = 0, rows = tf_even_rows(q.m, q.s.kind.mr)
+    cdef char *to = q.panels + g * panel_bytes(q)
     cdef Group one
     cdef gemm p
     group_of(q, g, &one)
     p.kind, p.owner = q.s.kind, &one
-    pack_w(&p, 0, q.m, 0, q.k, q.panels + g * panel_bytes(q))
+    while i < q.m:
+        pack_w(&p, i, min(rows, q.m - i), 0, q.k, to)
+        to += q.s.kind.mr * q.k * q.s.kind.itemsize
+        i += rows
 
 
 cdef void one_line(const Group *one, const char *panels, const int64_t *src,
@@ -131,7 +136,7 @@ cdef void one_line(const Group *one, const char *panels, const int64_t *src,
     """All rows of a run of columns whose results need a dtype, a bias or places apart."""
     cdef const Job *q = one.q
     cdef const tf_gemm_kind *kind = q.s.kind
-    cdef int64_t i, at = 0, item = kind.itemsize, place
+    cdef int64_t i, at = 0, item = kind.itemsize, place, rows = tf_even_rows(q.m, kind.mr), some
     cdef char acc[TILE_BYTES]
     cdef int64_t run[2]
     run[0] = 0
@@ -139,11 +144,11 @@ cdef void one_line(const Group *one, const char *panels, const int64_t *src,
         run[1], place = min(kind.nr, src[1] - at), dst + at * q.cols.dst[3]
         i = 0
         while i < q.m:
-            kind.tile_at(q.k, panels + i * q.k * item, one.src + (src[0] + at) * item, q.off, acc,
-                         kind.nr,
-                         <int>min(kind.mr, q.m - i), <int>run[1], 0)
-            store(one, i, min(kind.mr, q.m - i), run, &place, 1, acc, kind.nr)
-            i += kind.mr
+            some = min(rows, q.m - i)
+            kind.tile_at(q.k, panels + i // rows * kind.mr * q.k * item, one.src + (src[0] + at) * item, q.off, acc,
+                         kind.nr, <int>some, <int>run[1], 0)
+            store(one, i, some, run, &place, 1, acc, kind.nr)
+            i += rows
         at += run[1]
 
 

@@ -31,6 +31,7 @@ cdef struct Area:
     # a part of C and one block of k, as the tasks see it
     const gemm *p
     int64_t i, j, m, n, k0, k
+    int64_t each                           # rows of a tile
     int64_t rows, cols, strips, tiles      # of one task; tasks across and down
     int64_t down                           # tasks down of products: one of all rows where B's strip is packed for them
     int64_t a_parts, b_parts               # tasks that pack A, and B, for all
@@ -102,8 +103,14 @@ cdef void panels(const Area *s, int side, int64_t first, int64_t stop, char *dst
     """Packs rows of A (side 0) or columns of B (1) from first to stop, the area's own count."""
     if side:
         s.p.pack_b(s.p, s.j + first, stop - first, s.k0, s.k, dst)
-    else:
+        return
+    if s.each == s.p.kind.mr:
         s.p.pack_a(s.p, s.i + first, stop - first, s.k0, s.k, dst)
+        return
+    while first < stop:
+        s.p.pack_a(s.p, s.i + first, min(s.each, stop - first), s.k0, s.k, dst)
+        dst += s.p.kind.mr * s.k * s.p.kind.itemsize
+        first += s.each
 
 
 cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
@@ -111,7 +118,7 @@ cdef void pack_task(int64_t t, void *ctx) noexcept nogil:
     cdef const Area *s = <const Area *>ctx
     cdef int64_t depth = s.k * s.p.kind.itemsize
     if t < s.a_parts:
-        panels(s, 0, t * s.rows, min((t + 1) * s.rows, s.m), s.a + t * s.rows * depth)
+        panels(s, 0, t * s.rows, min((t + 1) * s.rows, s.m), s.a + t * s.rows // s.each * s.p.kind.mr * depth)
     else:
         t -= s.a_parts
         panels(s, 1, t * s.cols, min((t + 1) * s.cols, s.n), s.b + t * s.cols * depth)
@@ -126,7 +133,7 @@ cdef void tile_row(const Area *s, const char *b, int64_t i, int64_t rows, int64_
     cdef int64_t br = p.br if s.bare else nr, ahead = nr * item if s.bare else nr * s.k * item
     cdef char small[TILE_BYTES]
     cdef char *acc
-    cdef const char *a = s.a + i * s.k * item
+    cdef const char *a = s.a + i // s.each * kind.mr * s.k * item
     if s.direct:
         a = p.a + ((s.i + i) * p.ar + s.k0 * p.ac) * item
     while col < stop:
@@ -155,7 +162,7 @@ cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
     cdef const gemm *p = s.p
     cdef int64_t strip = t % s.strips if s.by_rows else t // s.down
     cdef int64_t row = (t // s.strips if s.by_rows else t % s.down) * s.rows
-    cdef int64_t last = s.m if s.down == 1 else min(row + s.rows, s.m), mr = s.p.kind.mr
+    cdef int64_t last = s.m if s.down == 1 else min(row + s.rows, s.m)
     cdef int64_t col = strip * s.cols, stop = min(col + s.cols, s.n)
     cdef size_t bytes = s.cols * s.k * s.p.kind.itemsize
     cdef char *b
@@ -170,8 +177,8 @@ cdef void tile_task(int64_t t, void *ctx) noexcept nogil:
             return
         panels(s, 1, col, stop, b)
     while row < last:
-        tile_row(s, b, row, min(mr, last - row), col, stop)
-        row += mr
+        tile_row(s, b, row, min(s.each, last - row), col, stop)
+        row += s.each
     if s.own and not s.bare:
         scratch_pop(bytes)
 
@@ -222,8 +229,9 @@ cdef void cut(Area *s, int64_t m, int64_t n) noexcept nogil:
         else:
             tiles = PIECES
         height = max(down // tiles, 1)
-    s.cols, s.rows = width * kind.nr, height * kind.mr
-    s.own = s.direct and not s.by_rows or m <= s.rows or n >= WIDE * s.cols
+    s.each = tf_even_rows(p.m, kind.mr) if p.m <= m else kind.mr
+    s.cols, s.rows = width * kind.nr, height * s.each
+    s.own = s.direct and not s.by_rows or down <= height or n >= WIDE * s.cols
 
 
 cdef int gemm_run(const gemm *p, bint alone, int64_t *detail) noexcept nogil:

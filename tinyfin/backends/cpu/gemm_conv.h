@@ -1,31 +1,41 @@
 /* Template: what convolutions need beside tiles, for one accumulator type; follows gemm_pack.h. */
 
-/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other. Lanes past a run are written
-   over by what follows, but in the last row. */
-TF_INLINE void NAME(row_of_runs)(const T *s, const T *soon, const int64_t *runs, int count, T *d, const T *end) {
+/* B of a convolution: row q of the panel is a few runs of src + off[q], one after the other. Several rows at a time take
+   the same run, whose lengths and masks are found once. Lanes past a run are written over by what follows, but past `end`. */
+TF_INLINE void NAME(rows_of_runs)(const T *s, const int64_t *off, int rows, const int64_t *runs, int count, T *d,
+                                  const T *end) {
   for (int r = 0; r < count; r++) {
     const T *p = s + runs[2 * r];
     const int64_t n = runs[2 * r + 1];
     int64_t i = 0;
-    if (soon) __builtin_prefetch(soon + runs[2 * r]);
-    for (; n - i >= L; i += L) STORE(d + i, LOAD(p + i));
-    if (i < n) {
-      const V x = LOAD_PART(p + i, (int)(n - i));
-      if (end && d + i + L > end) STORE_PART(d + i, x, (int)(n - i));
-      else STORE(d + i, x);
-    }
+    for (; n - i >= L; i += L) for (int q = 0; q < rows; q++) STORE(d + q * NR + i, LOAD(p + off[q] + i));
+    const int left = (int)(n - i);
+    if (left && d + i + L > end)
+      for (int q = 0; q < rows; q++) STORE_PART(d + q * NR + i, LOAD_PART(p + off[q] + i, left), left);
+    else if (left)
+      for (int q = 0; q < rows; q++) STORE(d + q * NR + i, LOAD_PART(p + off[q] + i, left));
     d += n;
   }
 }
 
 static void NAME(pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs,
                             int count, void *dst) {
-  enum { AHEAD = 16 }; /* planes are far apart, which no prefetcher sees */
+#if TF_VBYTES == 64
+  enum { ROWS_AT_ONCE = 16 };
+#else /* a part of a vector is stored by elements there: once in a panel, not in each row */
+  enum { ROWS_AT_ONCE = 1 };
+#endif
+  enum { AHEAD = 16, LINE = 64 / sizeof(T) }; /* planes are far apart, which no prefetcher sees */
   const T *s = src;
   T *d = dst;
-  int64_t q = 0;
-  for (; q + AHEAD < k; q++) NAME(row_of_runs)(s + off[q], s + off[q + AHEAD], runs, count, d + q * NR, NULL);
-  for (; q < k; q++) NAME(row_of_runs)(s + off[q], NULL, runs, count, d + q * NR, q == k - 1 ? d + k * NR : NULL);
+  for (int64_t q = 0; q < k; q += ROWS_AT_ONCE, d += ROWS_AT_ONCE * NR) {
+    const int rows = k - q < ROWS_AT_ONCE ? (int)(k - q) : ROWS_AT_ONCE;
+    for (int r = 0; r < count; r++) {
+      if (r && runs[2 * r] - runs[2 * r - 2] >= 0 && runs[2 * r] - runs[2 * r - 2] < LINE / 2) continue;
+      for (int64_t i = q + AHEAD; i < q + AHEAD + rows && i < k; i++) __builtin_prefetch(s + off[i] + runs[2 * r]);
+    }
+    NAME(rows_of_runs)(s, off + q, rows, runs, count, d, rows > 1 ? d + NR : (T *)dst + k * NR);
+  }
 }
 
 /* A of an input gradient: element (i, q) at src + i * is + off[q] */
@@ -34,7 +44,7 @@ static void NAME(pack_at)(const void *src, int64_t is, const int64_t *off, int64
   T *d = dst;
   for (int64_t q = 0; q < k; q++, d += MR) {
     const T *s = (const T *)src + off[q];
-    if (is == 1 && count == MR) {
+    if (is == 1) {
       memcpy(d, s, MR * sizeof(T));
       continue;
     }
@@ -122,6 +132,17 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
   const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L, rest = there - 2 * whole;
   const int low = rest < L ? (int)rest : L, all = (int)(p->before + p->n + p->after);
   int covered[2] = {0, 0};
+  if (!whole && NAME(covers)(p, p->n) && NAME(covers)(q, q->n) && (rows - 1) * all >= L) {
+    /* short rows: a vector of each half is the whole row, and zeros up to the next one's elements */
+    d = NAME(zeros)(d, p->before, 1), e = NAME(zeros)(e, q->before, 1);
+    for (; (rows - 1) * all >= L; rows--, s += p->row, d += all, e += all) {
+      const V a = LOAD_PART(s, low), b = rest > L ? LOAD_PART(s + L, (int)rest - L) : (V){0};
+      STORE(d, TF_JOIN(tf_even, T)(a, b));
+      STORE(e, TF_JOIN(tf_odd, T)(a, b));
+    }
+    d -= p->before, e -= q->before;
+    covered[0] = covered[1] = 1;
+  }
   for (; rows > 0; rows--, s += p->row) {
     const int over = (rows - 1) * all >= L;
     V a = {0}, b = {0};
@@ -159,34 +180,37 @@ TF_INLINE void NAME(put_twos)(T *y, V x, int n) {
 #endif
 }
 
+/* the same run of all rows of a tile; y and acc at its first row */
+TF_INLINE void NAME(put_run)(const tf_put *p, const T *acc, int64_t ld, int64_t rows, int64_t len, char *y) {
+  const int64_t size = tf_itemsize[p->dtype], y_row = p->y_row * size;
+  for (int64_t i = 0; i < len; i += L, acc += L, y += L * p->step * size) {
+    const int some = len - i < L ? (int)(len - i) : L;
+    for (int64_t r = 0; r < rows; r++) {
+      char *to = y + r * y_row;
+      V x = LOAD(acc + r * ld);
+      if (p->bias) x += SPLAT(((const T *)p->bias)[r]);
+      if (p->dtype == OWN && p->step == 1) {
+        if (some == L) STORE((T *)to, x);
+        else STORE_PART((T *)to, x, some);
+      } else if (p->dtype == OWN && p->step == 2) {
+        NAME(put_twos)((T *)to, x, some);
+      } else {
+        T t[L];
+        STORE(t, x);
+        NAME(narrow)(p->dtype, t, some, to, p->step);
+      }
+    }
+  }
+}
+
 /* rows of a tile, whose columns are n runs, to their places in y; a row's bias is added before */
 static void NAME(put)(const tf_put *p, const void *acc, int64_t ld, int64_t rows,
                       const int64_t *runs,
                       const int64_t *places, int n) {
-  const int64_t size = tf_itemsize[p->dtype];
-  for (int64_t r = 0; r < rows; r++) {
-    const T *a = (const T *)acc + r * ld;
-    const V bias = SPLAT(p->bias ? ((const T *)p->bias)[r] : 0);
-    for (int k = 0; k < n; k++) {
-      const int64_t len = runs[2 * k + 1];
-      char *y = (char *)p->y + (places[k] + r * p->y_row) * size;
-      for (int64_t i = 0; i < len; i += L) {
-        const int some = len - i < L ? (int)(len - i) : L;
-        V x = LOAD(a + i);
-        if (p->bias) x += bias;
-        if (p->dtype == OWN && p->step == 1) {
-          if (some == L) STORE((T *)y + i, x);
-          else STORE_PART((T *)y + i, x, some);
-        } else if (p->dtype == OWN && p->step == 2) {
-          NAME(put_twos)((T *)y + 2 * i, x, some);
-        } else {
-          T t[L];
-          STORE(t, x);
-          NAME(narrow)(p->dtype, t, some, y + i * p->step * size, p->step);
-        }
-      }
-      a += len;
-    }
+  const T *a = acc;
+  for (int k = 0; k < n; k++) {
+    NAME(put_run)(p, a, ld, rows, runs[2 * k + 1], (char *)p->y + places[k] * tf_itemsize[p->dtype]);
+    a += runs[2 * k + 1];
   }
 }
 
@@ -236,6 +260,7 @@ static void NAME(line)(int64_t k, const T *a, const T *src, const int64_t *off, 
 static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *src,
                         const int64_t *off, int64_t n, int64_t count, int64_t src_step, void *y,
                         int64_t y_row, int64_t y_step) {
+  const int64_t rows = tf_even_rows(m, MR);
   for (int64_t t = 0; t < count; t++) {
     const T *s = (const T *)src + t * src_step;
     T *c = (T *)y + t * y_step;
@@ -245,9 +270,9 @@ static void NAME(lines)(int64_t k, const void *panels, int64_t m, const void *sr
     }
     for (int64_t j = 0; j < n; j += NR) {
       const int cols = (int)(n - j < NR ? n - j : NR);
-      for (int64_t i = 0; i < m; i += MR)
-        NAME(tile_at)(k, (const T *)panels + i * k, s + j, off, c + i * y_row + j, y_row,
-                      (int)(m - i < MR ? m - i : MR), cols, 0);
+      for (int64_t i = 0; i < m; i += rows)
+        NAME(tile_at)(k, (const T *)panels + i / rows * MR * k, s + j, off, c + i * y_row + j, y_row,
+                      (int)(m - i < rows ? m - i : rows), cols, 0);
     }
   }
 }

@@ -208,7 +208,7 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 
 const tf_gemm_table TF_NAME(tf_gemm) = {{
 #if TF_VBYTES == 64
-    REAL(float, 512, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
+    REAL(float, 640, 9, 4, 0.018), REAL(double, 256, 9, 4, 0.036),
     INT(uint32_t, 384, 20, 4, 0.02), INT(uint64_t, 256, 20, 4, 0.05),
     PAIRS(512, 9, 4, 0.02),
 #ifdef DUOS

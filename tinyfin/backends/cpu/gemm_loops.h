@@ -76,7 +76,7 @@ typedef struct {
   /* one panel of B: row q is the runs of src + off[q], joined */
   void (*pack_runs)(const void *src, const int64_t *off, int64_t k, const int64_t *runs, int count,
                     void *dst);
-  /* one panel of A: element (i, q) at src + i * is + off[q] */
+  /* one panel of A: element (i, q) at src + i * is + off[q]; a whole row of it is readable where is == 1 */
   void (*pack_at)(const void *src, int64_t is, const int64_t *off, int64_t count, int64_t k,
                   void *dst);
   /* one panel of A: element (i, q) at src + at[i] + off[q]; nothing is written past count */
@@ -93,7 +93,7 @@ typedef struct {
   void (*tile_far)(int64_t k, int64_t more, const void *a, const void *b, const int64_t *off,
                    void *c,
                    int64_t ldc, int rows, int cols, int load);
-  /* m rows of `count` lines of n columns by tile_at; y holds accumulators with unit stride */
+  /* m rows of `count` lines of n columns by tile_at, whose panels hold even rows; y holds accumulators with unit stride */
   void (*lines)(int64_t k, const void *panels, int64_t m, const void *src, const int64_t *off,
                 int64_t n,
                 int64_t count, int64_t src_step, void *y, int64_t y_row, int64_t y_step);
@@ -106,6 +106,12 @@ typedef struct {
   void (*tap_rows)(const void *g, int64_t cols, const void *x, const int64_t *off, int64_t threes, const int64_t *runs,
                    int64_t n, void *acc);
 } tf_gemm_kind;
+
+/* Rows of each tile of m: even parts where the last would have so few that it waits for its own chains. */
+static inline int64_t tf_even_rows(int64_t m, int64_t mr) {
+  const int64_t tiles = (m + mr - 1) / mr, last = m % mr;
+  return tiles > 1 && last && last <= 3 ? (m + tiles - 1) / tiles : mr;
+}
 
 /* Products of few rows by dtype of B, and of A in dots; of float16 and bfloat16, a and c are float all the same. */
 enum { TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN };

@@ -72,6 +72,8 @@ cdef extern from "gemm_loops.h" nogil:
         void (*tap_rows)(const void *g, int64_t cols, const void *x, const int64_t *off, int64_t threes,
                          const int64_t *runs, int64_t n, void *acc) noexcept nogil
 
+    int64_t tf_even_rows(int64_t m, int64_t mr)
+
     ctypedef struct tf_gemm_thin:
         void (*rows_n)(const tf_product *p) noexcept nogil
         void (*rows_t)(const tf_product *p) noexcept nogil

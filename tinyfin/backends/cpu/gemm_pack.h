@@ -53,6 +53,8 @@ TF_INLINE void NAME(pack_own)(const int W, const T *src, int64_t is, int64_t ks,
     const T *rows[NR > MR ? NR : MR];
     for (int64_t i = 0; i < count; i++) rows[i] = src + i * is;
     NAME(pack_rows_w)(W, rows, count, k, dst, 0);
+  } else if (is == 1 && count <= L) {
+    for (int64_t q = 0; q < k; q++) STORE_PART(dst + q * W, LOAD_PART(src + q * ks, (int)count), (int)count);
   } else {
     for (int64_t q = 0; q < k; q++) {
       for (int64_t i = 0; i < count; i++) dst[q * W + i] = src[i * is + q * ks];
@@ -108,6 +110,7 @@ static void NAME(pack)(int dtype, const void *src, int64_t is, int64_t ks, int64
 
 static void NAME(product)(const tf_product *p) {
   const T *a = p->a, *b = p->b;
+  const int64_t rows = tf_even_rows(p->m, MR);
   for (int64_t j = 0; j < p->n; j += NR) {
     const int cols = (int)(p->n - j < NR ? p->n - j : NR);
     const T *panel = b + j * p->bc;
@@ -116,10 +119,10 @@ static void NAME(product)(const tf_product *p) {
       NAME(pack_own)(NR, panel, p->bc, br, cols, p->k, p->panel);
       panel = p->panel, br = NR;
     }
-    for (int64_t i = 0; i < p->m; i += MR)
+    for (int64_t i = 0; i < p->m; i += rows)
       NAME(tile_direct)(p->k, a + i * p->ar, p->ar, p->ac, panel, br, (T *)p->c + i * p->ldc + j,
                         p->ldc,
-                        (int)(p->m - i < MR ? p->m - i : MR), cols, p->load);
+                        (int)(p->m - i < rows ? p->m - i : rows), cols, p->load);
   }
 }
 

@@ -1,9 +1,9 @@
-"""Winograd's form of convolutions with kernels of 3 x 3: a quarter of the multiplications.
+"""Winograd's form of convolutions with kernels of 3 x 3, or of several such sheets: a quarter of the multiplications.
 
 Results come in tiles of m x m from (m + 2) x (m + 2) elements each of the source. Blocks of tiles are
 transformed, multiplied with the transformed kernels as (m + 2)^2 matrix products over the channels, and
-transformed back. A number of a product is one chain over the channels in rising order, so neither
-blocks nor threads show in a result.
+transformed back. A number of a product is one chain over (sheet of the kernel, channel) in rising order, so neither
+blocks nor threads show in a result. Each group is a convolution of its own.
 
 The gradient of the source is the same convolution of the other side, its kernels turned round. The
 gradient of the kernels takes both sides' tiles transformed, and sums their products over all tiles
@@ -18,6 +18,7 @@ from tinyfin.backends.cpu.conv_shape cimport Shape
 from tinyfin.backends.cpu.gemm cimport up
 from tinyfin.backends.cpu.gemm_loops cimport tf_gemm_kind, tf_product
 from tinyfin.backends.cpu.isa cimport isa_table
+from tinyfin.backends.cpu.spatial cimport three, volume
 from tinyfin.backends.cpu.threads cimport for_each, parallel_for, scratch_pop, scratch_push
 from tinyfin.backends.cpu.winograd_loops cimport *
 from tinyfin.core.abi cimport *
@@ -26,7 +27,7 @@ cdef enum:
     BLOCK = 1 << 19          # bytes of transformed tiles and products of a block: a near cache's share
     SHARED = 1 << 21         # and of one that all threads work at
     WIDEST = 8               # double vectors of tiles of a block, at most
-    MANY = 4                 # blocks from which each is one task
+    MANY = 4                 # blocks, or groups, from which each is one task
 
 cdef const tf_winograd_table *TABLE = <const tf_winograd_table *>isa_table(b"winograd")
 
@@ -34,10 +35,12 @@ cdef const tf_winograd_table *TABLE = <const tf_winograd_table *>isa_table(b"win
 cdef struct Plan:
     const tf_winograd_kind *kind
     const tf_gemm_kind *gemm
-    int64_t rows, depth               # channels of the result and of the source
+    int64_t groups, rows, channels    # of each group: channels of the result and of the source
+    int64_t sheets, depth             # of a kernel; of all channels
+    int64_t sheet_gap                 # places between those of the source that a kernel reads
     int64_t item, numbers             # bytes of an element; numbers of a transformed tile
-    int64_t down, across, tiles       # tiles of an image, and of all
-    int64_t block                     # tiles of a block
+    int64_t high, down, across, tiles  # sheets of a result; tiles of one, and of all images
+    int64_t block, blocks             # tiles of a block; blocks of a group
     tf_tile_block geometry, g_geometry    # of the source, and of the gradient of results
     const char *x
     const char *w
@@ -45,8 +48,9 @@ cdef struct Plan:
     const char *g
     char *y
     int64_t x_step, y_step, w_row, w_depth, bias_step, g_step    # elements between channels
+    int64_t w_group, w_sheet          # and between groups and sheets
     int64_t taps[9]
-    char *u                           # kernels, or sums of their gradient: [numbers][rows][u_row]
+    char *u                           # kernels of all groups: [numbers][rows][u_row]
     int64_t u_row
     int failed, bad
 
@@ -54,7 +58,8 @@ cdef struct Plan:
 cdef struct Block:
     Plan *q
     tf_tile_block b, g
-    int64_t number
+    int64_t number, group
+    char *u                           # kernels of the group, or sums of their gradient
     char *v                           # tiles of the source: [numbers][depth][row]
     char *p                           # products, or tiles of the gradient: [numbers][rows][row]
 
@@ -83,15 +88,20 @@ cdef bint takes_form(const Shape *s) noexcept nogil:
     for d in range(1, 3):
         if s.kernel[d] != 3 or s.stride[d] != 1 or s.dil[d] != 1:
             return False
-    return s.own and s.groups == 1 and s.kernel[0] == 1 and s.size[0] == 1 and s.pad[0] == 0
+    return s.own and s.stride[0] == 1
 
 
 cdef double form_cost(const Shape *s, const int64_t *size) noexcept nogil:
     """Multiply-adds of this form, where each channel's transforms are worth a few for each number, and each
     kernel's some hundreds: by the shape alone. Less than a whole vector of tiles takes as long as one."""
     cdef bint large = size_of(size) == TF_WINOGRAD_4
-    cdef double tiles = up(s.n * tiles_of(size, 4 if large else 2), 16) * 16
-    return (36.0 if large else 16.0) * tiles * (1.0 * s.c * s.o + 14 * s.c + 10 * s.o) + 600.0 * s.c * s.o
+    cdef double tiles = up(s.n * size[0] * tiles_of(size, 4 if large else 2), 16) * 16, sheets = s.kernel[0]
+    return (36.0 if large else 16.0) * tiles * (sheets * s.c * s.og + 14 * sheets * s.c + 10 * s.o) \
+        + 600.0 * sheets * s.c * s.og
+
+
+cdef double direct_cost(const Shape *s, const int64_t *size) noexcept nogil:
+    return 1.0 * s.taps * s.n * volume(size) * s.c * s.og
 
 
 cdef bint winograd_pays(const Shape *s, bint gradient) noexcept nogil:
@@ -99,12 +109,12 @@ cdef bint winograd_pays(const Shape *s, bint gradient) noexcept nogil:
     cdef const int64_t *size = result_size(s, gradient)
     if not takes_form(s) or (gradient and (s.pad[1] > 2 or s.pad[2] > 2)):
         return False
-    return form_cost(s, size) < 0.8 * 9 * s.n * size[1] * size[2] * s.c * s.o
+    return form_cost(s, size) < 0.8 * direct_cost(s, size)
 
 
 cdef bint winograd_weight_pays(const Shape *s) noexcept nogil:
     """Threads wait for one another here, and the source's tiles are packed once more."""
-    return takes_form(s) and form_cost(s, s.out) < 0.65 * 9 * s.n * s.places * s.c * s.o
+    return takes_form(s) and form_cost(s, s.out) < 0.72 * direct_cost(s, s.out)
 
 
 # Parts of a block, each a task where one block has to occupy all threads.
@@ -118,14 +128,16 @@ cdef char *room_of(Block *k, int64_t *bytes) noexcept nogil:
     return room
 
 
-cdef void source_task(int64_t c, void *ctx) noexcept nogil:
+cdef void source_task(int64_t i, void *ctx) noexcept nogil:
+    """A channel for one sheet of the kernel."""
     cdef Block *k = <Block *>ctx
     cdef Plan *q = k.q
-    cdef int64_t bytes
+    cdef tf_tile_block b = k.b
+    cdef int64_t bytes, c = k.group * q.channels + i % q.channels
     cdef char *room = room_of(k, &bytes)
     if room != NULL:
-        q.kind.source(&k.b, q.x + c * q.x_step * q.item, room, k.v + c * k.b.row * q.item,
-                      apart(q, q.depth, k.b.row))
+        b.pad[0] -= i // q.channels * q.sheet_gap
+        q.kind.source(&b, q.x + c * q.x_step * q.item, room, k.v + i * b.row * q.item, apart(q, q.depth, b.row))
         scratch_pop(bytes)
 
 
@@ -134,7 +146,7 @@ cdef void product_task(int64_t i, void *ctx) noexcept nogil:
     cdef Plan *q = k.q
     cdef tf_product p
     p.m, p.n, p.k = q.rows, k.b.row - q.gemm.lanes, q.depth
-    p.a, p.ar, p.ac = q.u + i * apart(q, q.rows, q.u_row) * q.item, q.u_row, 1
+    p.a, p.ar, p.ac = k.u + i * apart(q, q.rows, q.u_row) * q.item, q.u_row, 1
     p.b, p.br, p.bc = k.v + i * apart(q, q.depth, k.b.row) * q.item, k.b.row, 1
     p.c, p.ldc = k.p + i * apart(q, q.rows, k.b.row) * q.item, k.b.row
     p.panel, p.load = NULL, 0
@@ -144,13 +156,13 @@ cdef void product_task(int64_t i, void *ctx) noexcept nogil:
 cdef void result_task(int64_t o, void *ctx) noexcept nogil:
     cdef Block *k = <Block *>ctx
     cdef Plan *q = k.q
-    cdef int64_t bytes
+    cdef int64_t bytes, all = k.group * q.rows + o
     cdef char *room = room_of(k, &bytes)
     if room == NULL:
         return
     if not q.kind.result(&k.b, k.p + o * k.b.row * q.item, apart(q, q.rows, k.b.row),
-                         q.bias + o * q.bias_step * q.item if q.bias != NULL else NULL, room,
-                         q.y + o * q.y_step * q.item):
+                         q.bias + all * q.bias_step * q.item if q.bias != NULL else NULL, room,
+                         q.y + all * q.y_step * q.item):
         q.bad = 1
     scratch_pop(bytes)
 
@@ -159,22 +171,21 @@ cdef void cut(const Plan *q, int64_t first, int64_t count, tf_tile_block *b,
               tf_tile_segment *to) noexcept nogil:
     """Tiles first to first + count as segments."""
     cdef int64_t each = q.down * q.across, m = q.kind.out, x, some
-    cdef int64_t done = 0, n = 0, at = 0
+    cdef int64_t done = 0, n = 0
     while done < count:
         x = (first + done) % q.across
         some = min(count - done, q.across - x)
-        to[n].count, to[n].first, to[n].at = some, done, at
-        to[n].image = (first + done) // each
+        to[n].count, to[n].first = some, done
+        to[n].image, to[n].z = (first + done) // each // q.high, (first + done) // each % q.high
         to[n].y, to[n].x = (first + done) % each // q.across * m, x * m
         done += some
-        at += some + 1
         n += 1
-    b.segments, b.n, b.tiles, b.places = to, n, count, at
+    b.segments, b.n, b.tiles = to, n, count
     b.row = (up(count, q.gemm.lanes) + 1) * q.gemm.lanes
 
 
-cdef char *enter_block(Block *k, Plan *q, int64_t t, int64_t *bytes) noexcept nogil:
-    """Block t: its tiles, and room for both sides of the products."""
+cdef char *enter_block(Block *k, Plan *q, int64_t group, int64_t t, int64_t *bytes) noexcept nogil:
+    """Block t of a group: its tiles, and room for both sides of the products."""
     cdef int64_t first = t * q.block, count = min(q.block, q.tiles - first)
     cdef int64_t row = (up(count, q.gemm.lanes) + 1) * q.gemm.lanes
     cdef int64_t v = q.numbers * apart(q, q.depth, row) * q.item
@@ -187,7 +198,7 @@ cdef char *enter_block(Block *k, Plan *q, int64_t t, int64_t *bytes) noexcept no
     if room == NULL:
         q.failed = 1
         return NULL
-    k.q, k.b, k.number = q, q.geometry, t
+    k.q, k.b, k.number, k.group = q, q.geometry, t, group
     cut(q, first, count, &k.b, <tf_tile_segment *>carve(&next, segments))
     k.v, k.p = carve(&next, v), carve(&next, p)
     return room
@@ -197,9 +208,10 @@ cdef void block_of(Plan *q, int64_t t, bint alone) noexcept nogil:
     cdef Block k
     cdef int64_t bytes
     cdef double cost
-    cdef char *room = enter_block(&k, q, t, &bytes)
+    cdef char *room = enter_block(&k, q, t // q.blocks, t % q.blocks, &bytes)
     if room == NULL:
         return
+    k.u = q.u + k.group * u_bytes(q)
     cost = q.gemm.fma_ns * q.numbers * k.b.row
     for_each(q.depth, 14 * cost * q.depth, source_task, &k, alone)
     if not q.failed:
@@ -215,85 +227,99 @@ cdef void block_task(int64_t t, void *ctx) noexcept nogil:
 cdef void kernel_task(int64_t o, void *ctx) noexcept nogil:
     """The transformed kernels of one channel of the result."""
     cdef Plan *q = <Plan *>ctx
-    q.kind.kernels(q.w + o * q.w_row * q.item, q.w_depth, q.taps, q.depth,
-                   q.u + o * q.u_row * q.item, apart(q, q.rows, q.u_row))
+    cdef int64_t group = o // q.rows, row = o % q.rows, i
+    cdef const char *w = q.w + (group * q.w_group + row * q.w_row) * q.item
+    cdef char *u = q.u + group * u_bytes(q) + row * q.u_row * q.item
+    for i in range(q.sheets):
+        q.kind.kernels(w + i * q.w_sheet * q.item, q.w_depth, q.taps, q.channels, u + i * q.channels * q.item,
+                       apart(q, q.rows, q.u_row))
 
 
-cdef void begin(Plan *q, const Shape *s, const int64_t *size, int64_t rows, int64_t depth,
+cdef int64_t u_bytes(const Plan *q) noexcept nogil:
+    """Of the transformed kernels of a group."""
+    return q.numbers * apart(q, q.rows, q.u_row) * q.item
+
+
+cdef void begin(Plan *q, const Shape *s, const int64_t *size, int64_t rows, int64_t channels,
                 int64_t budget) noexcept nogil:
     """What depends on the shape alone; tiles cover `size`."""
     cdef int64_t unit = 2 * s.kind.lanes
     memset(q, 0, sizeof(Plan))
-    q.gemm, q.item, q.rows, q.depth = s.kind, s.kind.itemsize, rows, depth
+    q.gemm, q.item, q.groups, q.rows, q.channels = s.kind, s.kind.itemsize, s.groups, rows, channels
+    q.sheets, q.depth, q.sheet_gap = s.kernel[0], s.kernel[0] * channels, s.dil[0]
     q.kind = &TABLE.f64[size_of(size)] if s.dtype == TF_F64 else &TABLE.f32[size_of(size)]
     q.numbers = q.kind.in_ * q.kind.in_
-    q.down, q.across = up(size[1], q.kind.out), up(size[2], q.kind.out)
-    q.tiles = s.n * q.down * q.across
-    q.block = min(WIDEST, max(1, budget // (q.numbers * (rows + depth) * q.item * unit))) * unit
-    q.u_row = up(depth, q.gemm.lanes) * q.gemm.lanes
+    q.high, q.down, q.across = size[0], up(size[1], q.kind.out), up(size[2], q.kind.out)
+    q.tiles = s.n * q.high * q.down * q.across
+    q.block = min(WIDEST, max(1, budget // (q.numbers * (rows + q.depth) * q.item * unit))) * unit
+    q.blocks = up(q.tiles, q.block)
+    q.u_row = up(q.depth, q.gemm.lanes) * q.gemm.lanes
 
 
 cdef void places_of(tf_tile_block *b, const tf_view *v) noexcept nogil:
-    cdef int i
     b.step[0] = v.strides[0]
-    for i in range(2):
-        b.size[i], b.step[1 + i], b.pad[i] = v.shape[v.ndim - 2 + i], v.strides[v.ndim - 2 + i], 0
-
-
-cdef char *enter_form(Plan *q, int64_t *bytes) noexcept nogil:
-    bytes[0] = q.numbers * apart(q, q.rows, q.u_row) * q.item
-    q.u = <char *>scratch_push(bytes[0])
-    return q.u
+    three(&v.shape[2], v.ndim - 2, 1, b.size)
+    three(&v.strides[2], v.ndim - 2, 0, b.step + 1)
+    memset(b.pad, 0, sizeof(b.pad))
 
 
 cdef int winograd(const Shape *s, bint gradient, const tf_view *from_, const tf_view *w,
                   const tf_view *bias, tf_view *to) noexcept nogil:
     """y = conv(x, w) + bias, or gx from g and w. TF_EUNSUPPORTED: the direct form has to do it."""
     cdef const int64_t *size = result_size(s, gradient)
-    cdef int64_t bytes, i, blocks
+    cdef int64_t bytes, i
+    cdef int64_t ws[3]
     cdef tf_tile_block *b
     cdef Plan q
-    begin(&q, s, size, s.c if gradient else s.o, s.o if gradient else s.c, BLOCK)
+    begin(&q, s, size, s.cg if gradient else s.og, s.og if gradient else s.cg, BLOCK)
     q.x, q.x_step = from_.data, from_.strides[1]
-    q.y, q.y_step = to.data, size[1] * size[2]
+    q.y, q.y_step = to.data, volume(size)
     q.w, q.w_row, q.w_depth = w.data, w.strides[1 if gradient else 0], w.strides[0 if gradient else 1]
+    three(&w.strides[2], w.ndim - 2, 0, ws)
+    q.w_group, q.w_sheet = s.og * w.strides[0], -ws[0] if gradient else ws[0]
+    if gradient:                      # sheets are turned round, too
+        q.w += (s.kernel[0] - 1) * ws[0] * q.item
     for i in range(9):
-        q.taps[8 - i if gradient else i] = i // 3 * w.strides[w.ndim - 2] + i % 3 * w.strides[w.ndim - 1]
+        q.taps[8 - i if gradient else i] = i // 3 * ws[1] + i % 3 * ws[2]
     if bias != NULL:
         q.bias, q.bias_step = bias.data, bias.strides[0]
     b = &q.geometry
     places_of(b, from_)
-    for i in range(2):
-        b.out[i], b.pad[i] = size[1 + i], 2 - s.pad[1 + i] if gradient else s.pad[1 + i]
-    b.image = q.rows * q.y_step
-    if enter_form(&q, &bytes) == NULL:
+    for i in range(3):
+        b.pad[i] = (s.kernel[i] - 1) * s.dil[i] - s.pad[i] if gradient else s.pad[i]
+    b.out[0], b.out[1], b.image = size[1], size[2], s.groups * q.rows * q.y_step
+    bytes = s.groups * u_bytes(&q)
+    q.u = <char *>scratch_push(bytes)
+    if q.u == NULL:
         return TF_EUNSUPPORTED
-    parallel_for(q.rows, 20 * q.gemm.fma_ns * q.rows * q.depth * q.numbers, kernel_task, &q)
-    blocks = up(q.tiles, q.block)
-    if blocks >= MANY:
-        parallel_for(blocks, q.gemm.fma_ns * q.numbers * q.tiles * q.rows * q.depth, block_task, &q)
+    parallel_for(s.groups * q.rows, 20 * q.gemm.fma_ns * s.groups * q.rows * q.depth * q.numbers, kernel_task, &q)
+    if s.groups * q.blocks >= MANY:
+        parallel_for(s.groups * q.blocks, q.gemm.fma_ns * s.groups * q.numbers * q.tiles * q.rows * q.depth, block_task,
+                     &q)
     else:
-        for i in range(blocks):
+        for i in range(s.groups * q.blocks):
             block_of(&q, i, False)
     scratch_pop(bytes)
     return TF_EUNSUPPORTED if q.failed or q.bad else TF_OK
 
 
-# The gradient of the kernels: all threads work at one block after the other, since sums go on from block to block.
+# The gradient of the kernels: all threads work at one block after the other, since sums go on from block to block; or each
+# at a group of its own.
 
 cdef void side_task(int64_t i, void *ctx) noexcept nogil:
     """A channel of the source, or of the gradient."""
     cdef Block *k = <Block *>ctx
     cdef Plan *q = k.q
-    cdef int64_t bytes
+    cdef int64_t bytes, all
     cdef char *room
     if i < q.depth:
         source_task(i, ctx)
         return
     i -= q.depth
+    all = k.group * q.rows + i
     room = room_of(k, &bytes)
     if room != NULL:
-        q.kind.gradient(&k.g, q.g + i * q.g_step * q.item, room, k.p + i * k.g.row * q.item,
+        q.kind.gradient(&k.g, q.g + all * q.g_step * q.item, room, k.p + i * k.g.row * q.item,
                         apart(q, q.rows, k.g.row))
         scratch_pop(bytes)
 
@@ -311,45 +337,66 @@ cdef void sum_task(int64_t i, void *ctx) noexcept nogil:
     p.m, p.n, p.k = q.rows, q.depth, k.b.tiles
     p.a, p.ar, p.ac = k.p + i * apart(q, q.rows, k.b.row) * q.item, k.b.row, 1
     p.b, p.br, p.bc = k.v + i * apart(q, q.depth, k.b.row) * q.item, 1, k.b.row
-    p.c, p.ldc = q.u + i * apart(q, q.rows, q.u_row) * q.item, q.u_row
+    p.c, p.ldc = k.u + i * apart(q, q.rows, q.u_row) * q.item, q.u_row
     p.load = k.number > 0
     q.gemm.product(&p)
     scratch_pop(bytes)
 
 
 cdef void weight_task(int64_t o, void *ctx) noexcept nogil:
-    cdef Plan *q = <Plan *>ctx
-    if not q.kind.weights(q.u + o * q.u_row * q.item, apart(q, q.rows, q.u_row), q.depth,
-                          q.y + o * q.depth * 9 * q.item):
-        q.bad = 1
+    """The gradient of one channel's kernels, sheet by sheet."""
+    cdef Block *k = <Block *>ctx
+    cdef Plan *q = k.q
+    cdef int64_t i
+    cdef char *w = q.y + (k.group * q.rows + o) * q.depth * 9 * q.item
+    for i in range(q.sheets):
+        if not q.kind.weights(k.u + (o * q.u_row + i * q.channels) * q.item, apart(q, q.rows, q.u_row), q.channels,
+                              w + i * 9 * q.item, q.sheets * 9):
+            q.bad = 1
+
+
+cdef void weights_of(Plan *q, int64_t group, bint alone) noexcept nogil:
+    """All blocks of a group."""
+    cdef int64_t bytes, all = u_bytes(q), i
+    cdef double cost = q.gemm.fma_ns * q.numbers
+    cdef char *room
+    cdef char *u = <char *>scratch_push(all)
+    cdef Block k
+    if u == NULL:
+        q.failed = 1
+        return
+    for i in range(q.blocks):
+        room = enter_block(&k, q, group, i, &bytes)
+        if room == NULL:
+            break
+        k.g, k.u = q.g_geometry, u
+        k.g.segments, k.g.n, k.g.tiles, k.g.row = k.b.segments, k.b.n, k.b.tiles, k.b.row
+        for_each(q.depth + q.rows, 14 * cost * k.b.row * (q.depth + q.rows), side_task, &k, alone)
+        if not q.failed:
+            for_each(q.numbers, cost * k.b.row * q.rows * q.depth, sum_task, &k, alone)
+        scratch_pop(bytes)
+    if not q.failed:
+        for_each(q.rows, 20 * cost * q.rows * q.depth, weight_task, &k, alone)
+    scratch_pop(all)
+
+
+cdef void group_task(int64_t group, void *ctx) noexcept nogil:
+    weights_of(<Plan *>ctx, group, True)
 
 
 cdef int winograd_weight(const Shape *s, const tf_view *g, const tf_view *x, tf_view *w) noexcept nogil:
     """gw from g and x. TF_EUNSUPPORTED: the direct form has to do it."""
-    cdef int64_t bytes, all, i
-    cdef double cost
-    cdef char *room
-    cdef Block k
+    cdef int64_t i
     cdef Plan q
-    begin(&q, s, s.out, s.o, s.c, SHARED)
+    begin(&q, s, s.out, s.og, s.cg, SHARED)
     q.x, q.x_step, q.g, q.g_step, q.y = x.data, x.strides[1], g.data, g.strides[1], w.data
     places_of(&q.geometry, x)
     places_of(&q.g_geometry, g)
-    q.geometry.pad[0], q.geometry.pad[1] = s.pad[1], s.pad[2]
-    if enter_form(&q, &all) == NULL:
-        return TF_EUNSUPPORTED
-    for i in range(up(q.tiles, q.block)):
-        room = enter_block(&k, &q, i, &bytes)
-        if room == NULL:
-            break
-        k.g = q.g_geometry
-        k.g.segments, k.g.n, k.g.tiles, k.g.places, k.g.row = k.b.segments, k.b.n, k.b.tiles, k.b.places, k.b.row
-        cost = q.gemm.fma_ns * q.numbers * k.b.row
-        parallel_for(q.depth + q.rows, 14 * cost * (q.depth + q.rows), side_task, &k)
-        if not q.failed:
-            parallel_for(q.numbers, cost * q.rows * q.depth, sum_task, &k)
-        scratch_pop(bytes)
-    if not q.failed:
-        parallel_for(q.rows, 20 * q.gemm.fma_ns * q.rows * q.depth * q.numbers, weight_task, &q)
-    scratch_pop(all)
+    for i in range(3):
+        q.geometry.pad[i] = s.pad[i]
+    if s.groups >= MANY:
+        parallel_for(s.groups, q.gemm.fma_ns * s.groups * q.numbers * q.tiles * q.rows * q.depth, group_task, &q)
+    else:
+        for i in range(s.groups):
+            weights_of(&q, i, False)
     return TF_EUNSUPPORTED if q.failed or q.bad else TF_OK

@@ -6,14 +6,14 @@ cdef extern from "winograd_loops.h" nogil:
         TF_WINOGRAD_2, TF_WINOGRAD_4
 
     ctypedef struct tf_tile_segment:
-        int64_t count, first, at, image, y, x
+        int64_t count, first, image, z, y, x
 
     ctypedef struct tf_tile_block:
         const tf_tile_segment *segments
-        int64_t n, tiles, places, row
-        int64_t size[2]
-        int64_t step[3]
-        int64_t pad[2]
+        int64_t n, tiles, row
+        int64_t size[3]
+        int64_t step[4]
+        int64_t pad[3]
         int64_t out[2]
         int64_t image
 
@@ -28,7 +28,7 @@ cdef extern from "winograd_loops.h" nogil:
                       void *room, void *y) noexcept nogil
         void (*gradient)(const tf_tile_block *b, const void *g, void *room, void *v,
                          int64_t v_step) noexcept nogil
-        int (*weights)(const void *u, int64_t u_step, int64_t k, void *w) noexcept nogil
+        int (*weights)(const void *u, int64_t u_step, int64_t k, void *w, int64_t w_step) noexcept nogil
 
     ctypedef struct tf_winograd_table:
         tf_winograd_kind f32[2]
