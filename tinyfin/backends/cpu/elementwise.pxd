@@ -11,7 +11,7 @@ cdef enum:
     BLOCK = 512         # elements that pass through L1 at a time
     CHUNK = 1 << 13     # elements of one task
     DIRECT = 1 << 15    # elements that are never shared
-    AROUND = 1 << 24    # the same, of a result beside its inputs
+    AROUND = 1 << 24    # bytes of each thread's part of a result that caches need not hold
     LINE = 64           # bytes
     SLAB = 1 << 22      # bytes of turned inputs, at most
     SHORT = 48          # inner axes below this are gathered across rows

@@ -7,7 +7,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.isa cimport isa_table
-from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
+from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push, team_size
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport collapse
@@ -121,7 +121,7 @@ cdef void prepare(Job *job, const tf_view *const *inputs, int n, const tf_view *
         job.direct = job.direct and job.ops[i].way == IN_PLACE
         in_place = in_place or (i and job.ops[i].data == out.data)
     job.joined, job.refused = rows_to_join(job), 0
-    job.around = not in_place and (job.flat or job.joined) and job.size * job.ops[0].item >= AROUND and \
+    job.around = not in_place and (job.flat or job.joined) and job.size * job.ops[0].item >= AROUND * team_size() and \
         job.ops[0].strides[job.ndim - 1] == job.ops[0].item
 
 

@@ -42,6 +42,11 @@ cdef void scratch_pop(size_t bytes) noexcept nogil:
     tf_scratch_pop(bytes)
 
 
+cdef int team_size() noexcept nogil:
+    """How many threads share a parallel_for."""
+    return TEAM
+
+
 def available_cores():
     """Cores that this process may use: affinity and control group."""
     try:
