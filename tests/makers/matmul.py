@@ -96,7 +96,16 @@ def based(rng, name):
     )
 
 
-@maker("linear")
+@maker("matmul_onto")
+def onto(rng):
+    """Small products and such as are packed, of one column, and of nothing."""
+    for m, k, n in ((2, 3, 4), (3, 2, 1), (1, 5, 3), (2, 0, 3), (0, 2, 2), (17, 65, 35)):
+        given = normal(rng, m, k), normal(rng, k, n), normal(rng, m, n)
+        yield Sample(*given).but(grad=m < 9)
+        yield Sample(*given, beta=-0.5, alpha=2.0).but(grad=m < 9)
+
+
+@maker("linear", "linear_relu")
 def linear(rng):
     for x, w in (
         ((2, 3), (4, 3)),

@@ -34,7 +34,17 @@ def based(base, a, b, beta=1, alpha=1):
     return (y if beta == 0 else beta * base + y).astype(base.dtype)
 
 
+@meaning("matmul_onto", loose=32)
+def onto(a, b, base, beta=1, alpha=1):
+    return beta * base + alpha * (a @ b)
+
+
 @meaning("linear", loose=32)
 def linear(x, w, bias=None):
     y = x @ w.T
     return y if bias is None else y + bias
+
+
+@meaning("linear_relu", loose=32)
+def linear_relu(x, w, bias=None):
+    return np.maximum(linear(x, w, bias), 0)

@@ -225,3 +225,36 @@ def test_copies(twin_of):
 
 def test_examples():
     examples.run("tinyfin.nn.container")
+
+
+def test_linear_layers_before_relu(monkeypatch):
+    """One operation without gradients, with the same bits; two where a hook or a subclass looks on."""
+    from tinyfin.ops.row import F
+
+    class Own(nn.Linear):
+        pass
+
+    calls = []
+    fused = F.linear_relu
+    monkeypatch.setattr(F, "linear_relu", lambda *a: calls.append(1) or fused(*a), raising=False)
+    for first in (nn.Linear(5, 70), Own(5, 70)):
+        s = nn.Sequential(
+            first, nn.ReLU(), nn.Linear(70, 3), nn.Linear(3, 3), nn.ReLU(inplace=True), nn.ReLU()
+        )
+        for x in (tf.randn(4, 5), tf.randn(5), tf.randn(2, 3, 5)):
+            want = s(x).detach()
+            with tf.no_grad():
+                calls.clear()
+                assert tf.equal(s(x), want) and len(calls) == (2 if type(first) is nn.Linear else 1)
+                handle = s[0].register_forward_hook(lambda m, a, y: y * 0)
+                before = s[1].register_forward_pre_hook(lambda m, a: None)
+                calls.clear()
+                assert not tf.equal(s(x), want) and len(calls) == 1
+                handle.remove()
+                before.remove()
+    s = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with tf.no_grad():
+        assert s.half()(tf.ones(1, 2).half()).dtype is tf.float16
+        with pytest.raises(RuntimeError, match="linear: input"):
+            nn.Sequential(nn.Linear(2, 2), nn.ReLU())(tf.ones(3, 3))
+        assert nn.Sequential(nn.Linear(2, 2))(tf.ones(2)).shape == (2,)

@@ -107,6 +107,10 @@ cdef class Op:
             else:
                 self.ctx[backend] = <const void *><size_t>variant
 
+    def clear_kernel(self, int backend):
+        """The backend runs the row's formula."""
+        self.kernel[backend] = NULL
+
     def has_kernel(self, int backend):
         """Whether the backend runs this row itself."""
         return self.view or self.kernel[backend] != NULL

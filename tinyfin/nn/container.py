@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from tinyfin.autograd.modes import is_grad_enabled
 from tinyfin.core.tensor import Tensor
+from tinyfin.nn.activation import ReLU
+from tinyfin.nn.linear import Linear
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
+from tinyfin.ops.row import F
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
+
+
+def fits_linear_relu(linear: Linear, relu: ReLU, input: Any) -> bool:
+    """Whether both can be one operation: no hook sees what is between, and nothing is to be refused."""
+    weight = linear.weight
+    return (
+        not (linear._call_hooks or relu._call_hooks)
+        and isinstance(input, Tensor)
+        and input.dtype is weight.dtype
+        and input.dtype.itemsize >= 4
+        and input.device == weight.device
+        and input.ndim > 0
+        and input.shape[-1] == weight.shape[-1]
+    )
 
 
 class _ModuleSequence(Module):
@@ -131,8 +149,24 @@ class Sequential(_ModuleSequence):
 
     def forward(self, input: Any) -> Any:
         """Passes `input` through all modules."""
+        if not is_grad_enabled():
+            return self._infer(input)
         for module in self._modules.values():
             input = module(input)
+        return input
+
+    def _infer(self, input: Any) -> Any:
+        """Without gradients a linear layer and the ReLU after it are one operation."""
+        waiting = None
+        for module in [*self._modules.values(), None]:
+            if waiting is not None:
+                if type(module) is ReLU and fits_linear_relu(waiting, module, input):
+                    input, waiting = F.linear_relu(input, waiting.weight, waiting.bias), None
+                    continue
+                input = waiting(input)
+            waiting = module if type(module) is Linear else None
+            if waiting is None and module is not None:
+                input = module(input)
         return input
 
     def __getitem__(self, index: int | slice) -> Any:

@@ -153,6 +153,18 @@ def scaled(name, x, factor, what):
     return x * int(factor)
 
 
+def expanded(name, base, shape):
+    """base in the shape of a product."""
+    if base.shape == shape:
+        return base
+    try:
+        return base.expand(shape)
+    except RuntimeError:
+        raise RuntimeError(
+            f"{name}: input is {tuple(base.shape)}, which does not expand to the product's {shape}"
+        ) from None
+
+
 def added(name, product):
     """beta base + alpha product(a, b); a zero beta ignores base, NaN and all."""
 
@@ -162,21 +174,61 @@ def added(name, product):
             raise RuntimeError(
                 f"{name}: input has dtype {base.dtype}, the product {y.dtype}; expected the same"
             )
-        if base.shape != y.shape:
-            try:
-                base = base.expand(y.shape)
-            except RuntimeError:
-                raise RuntimeError(
-                    f"{name}: input is {tuple(base.shape)}, which does not expand to the product's "
-                    f"{tuple(y.shape)}"
-                ) from None
+        base = expanded(name, base, tuple(y.shape))
         y = scaled(name, y, alpha, "alpha")
         return y + F.zeros_of((), y) if beta == 0 else y + scaled(name, base, beta, "beta")
 
     return formula
 
 
+def addmm(base, a, b, beta, alpha):
+    """By one kernel where it has the dtype and the shapes are right."""
+    dtype = a.dtype
+    if (
+        beta != 0
+        and a.ndim == b.ndim == 2
+        and a.shape[1] == b.shape[0]
+        and dtype is b.dtype
+        and dtype is base.dtype
+        and dtype.is_floating_point
+        and dtype.itemsize >= 4
+    ):
+        base = expanded("addmm", base, (a.shape[0], b.shape[1]))
+        return F.matmul_onto(a, b, base, beta, alpha)
+    return added("addmm", lambda a, b: F.mm(a, b))(base, a, b, beta, alpha)
+
+
 BETA_ALPHA = (attr("beta", "float", 1.0), attr("alpha", "float", 1.0))
+composite(
+    "matmul_onto",
+    "a b base",
+    lambda a, b, base, beta, alpha: (
+        scaled("addmm", F.matmul(a, b), alpha, "alpha") + scaled("addmm", base, beta, "beta")
+    ),
+    attrs=BETA_ALPHA,
+    infer="matmul",
+    family="matmul_onto",
+    vjp=(
+        lambda g, b, beta, alpha: F.matmul(g, F.transpose(b, 0, 1)) * alpha,
+        lambda g, a, beta, alpha: F.matmul(F.transpose(a, 0, 1), g) * alpha,
+        lambda g, beta, alpha: g * beta,
+    ),
+    function=False,
+    method=False,
+    dtypes="f",
+    doc="beta base + alpha (a @ b) for matrices of the same shape as the product, in one pass.",
+)
+composite(
+    "linear_relu",
+    "x w bias?",
+    lambda x, w, bias: F.relu(F.linear(x, w, bias)),
+    infer="linear",
+    family="linear_relu",
+    function=False,
+    method=False,
+    dtypes="f",
+    doc="relu(x w^T + bias), in one pass; gradients are those of its two operations.",
+)
 composite(
     "mm",
     "a b",
@@ -227,7 +279,7 @@ composite(
 composite(
     "addmm",
     "base a b",
-    added("addmm", lambda a, b: F.mm(a, b)),
+    addmm,
     attrs=BETA_ALPHA,
     public={"base": "input", "a": "mat1", "b": "mat2"},
     dtypes="ifh",

@@ -186,8 +186,11 @@ def connect(slot, kernels, inexact=()):
     }
     for op in OPS.values():
         row = op.row
-        found = kernels.get(row.family)
-        if found is None or op.inplace:
+        if row.family not in kernels or op.inplace:
+            continue
+        found = kernels[row.family]
+        if found is None:  # the row's formula, by other kernels of the backend
+            op.clear_kernel(slot)
             continue
         kernel, variant = found if isinstance(found, tuple) else (found, None)
         if row.expr is not None:

@@ -306,3 +306,31 @@ def test_instruction_sets():
 
 if __name__ == "__main__":
     sys.stdout.write(digest(make()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m,k,n", [*SIZES, (5, 0, 3)])
+def test_epilogues(m, k, n, dtype, rng):
+    """Scaled, added to and cut off at zero in the pass that makes them: the bits of one after another."""
+    a, b = numbers(rng, m, k, dtype=dtype), numbers(rng, k, n, dtype=dtype)
+    x, y, w = tf.tensor(a), tf.tensor(b), tf.tensor(np.ascontiguousarray(b.T))
+    with tf.deterministic():
+        plain = x @ y
+        for base in (
+            numbers(rng, m, n, dtype=dtype),
+            numbers(rng, n, dtype=dtype),
+            numbers(rng, m, 1, dtype=dtype),
+        ):
+            c = tf.tensor(base)
+            assert tf.equal(tf.addmm(c, x, y), plain + c)
+            assert tf.equal(tf.addmm(c, x, y, beta=0.3, alpha=-0.7), plain * -0.7 + c * 0.3)
+        for bias in (None, tf.tensor(numbers(rng, n, dtype=dtype))):
+            assert tf.equal(F.linear_relu(x, w, bias), F.linear(x, w, bias).relu())
+
+
+def test_epilogues_of_infinities():
+    x, w = tf.tensor([[float("nan"), 1.0], [-0.0, 0.0], [float("-inf"), 0.0]]), tf.eye(2)
+    assert repr(F.linear_relu(x, w)) == repr(F.linear(x, w).relu())
+    c = tf.full((3, 2), float("nan"))
+    assert tf.addmm(c, tf.ones(3, 2), w).isnan().all()
+    assert tf.addmm(c, tf.ones(3, 2), w, beta=0).eq(1).all()

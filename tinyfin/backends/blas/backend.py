@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 MODULES = ("matmul", "conv")
 """Modules of kernels that call the library; all other families stay the CPU's."""
+BY_FORMULA = {"matmul_onto": None, "linear_relu": None}
+"""Products with an epilogue: the library computes the product."""
 
 
 class BlasBackend(Backend):
@@ -67,7 +69,7 @@ class BlasBackend(Backend):
         self.set_threads(threads.get_num_threads())
         threads.WATCHERS.append(self.set_threads)
         kernels = kernels_in("blas", MODULES)
-        table.connect(SLOTS[self.device], kernels, inexact=kernels)
+        table.connect(SLOTS[self.device], {**kernels, **BY_FORMULA}, inexact=kernels)
 
     def deactivate(self) -> None:
         """Gives rows the CPU's kernels, and the library the thread count that it had."""

@@ -15,6 +15,7 @@ from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 
 cdef enum:
+    RELU = 1                  # what a row asks of linear
     PANEL_BYTES = 16384       # a panel of B on the stack
     SMALL = 64 * 64 * 64      # multiply-adds up to which packing A does not pay
     THIN = 12                 # rows up to which B is read where it lies
@@ -35,9 +36,40 @@ cdef struct Thin:
     int64_t cols              # of one task
 
 
+ctypedef fused real:
+    float
+    double
+
+
+cdef void change(const Matmul *q, int64_t i, int64_t rows, int64_t j, int64_t cols, real *acc, int64_t ld) noexcept nogil:
+    """The epilogue of some results, each operation rounded by itself."""
+    cdef real alpha = <real>q.alpha, beta = <real>q.beta
+    cdef const real *base
+    cdef int64_t r, c
+    for r in range(rows):
+        if alpha != 1:
+            for c in range(cols):
+                acc[c] = acc[c] * alpha
+        if q.base != NULL:
+            base = <const real *>q.base + (i + r) * q.base_row + j * q.base_col
+            for c in range(cols):
+                acc[c] = acc[c] + base[c * q.base_col] * beta
+        if q.relu:
+            for c in range(cols):
+                acc[c] = 0 if acc[c] < 0 else acc[c]
+        acc += ld
+
+
+cdef void epilogue(const Matmul *q, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc, int64_t ld) noexcept nogil:
+    if q.dtype == TF_F32:
+        change(q, i, rows, j, cols, <float *>acc, ld)
+    else:
+        change(q, i, rows, j, cols, <double *>acc, ld)
+
+
 cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols, void *acc,
                  int64_t ld) noexcept nogil:
-    """Adds the bias; stores accumulators of another dtype."""
+    """Adds the bias, runs the epilogue; stores accumulators of another dtype."""
     cdef const One *one = <const One *>p.owner
     cdef const Matmul *q = one.q
     cdef const tf_gemm_kind *narrows = p.kind
@@ -46,6 +78,8 @@ cdef void finish(const gemm *p, int64_t i, int64_t rows, int64_t j, int64_t cols
         narrows = q.kind
         for r in range(rows):
             p.kind.add(<char *>acc + r * ld * item, q.bias + j * q.bias_step * item, q.bias_step, cols)
+    if q.after:
+        epilogue(q, i, rows, j, cols, acc, ld)
     if not q.own:
         narrows.narrow_rows(q.dtype, acc, ld, rows, cols, one.c + (i * q.n + j) * q.item, q.n)
 
@@ -59,13 +93,16 @@ cdef void part_of(const One *one, int64_t col, int64_t cols, tf_product *p) noex
     p.panel = NULL
 
 
-cdef void add_bias(const One *one, int64_t col, int64_t cols) noexcept nogil:
+cdef void finish_columns(const One *one, int64_t col, int64_t cols) noexcept nogil:
+    """The same for some columns of a product that was not packed."""
     cdef const Matmul *q = one.q
     cdef int64_t i
     if q.bias != NULL:
         for i in range(q.m):
             q.kind.add(one.c + (i * q.n + col) * q.item, q.bias + col * q.bias_step * q.item,
                        q.bias_step, cols)
+    if q.after:
+        epilogue(q, 0, q.m, col, cols, one.c + col * q.item, q.n)
 
 
 cdef void thin_task(int64_t t, void *ctx) noexcept nogil:
@@ -83,7 +120,7 @@ cdef void thin_task(int64_t t, void *ctx) noexcept nogil:
     else:
         q.thin.rows_t(&p)
     if q.own:
-        add_bias(s.one, col, p.n)
+        finish_columns(s.one, col, p.n)
     else:
         for i in range(q.m):
             if q.bias != NULL:
@@ -131,7 +168,7 @@ cdef void small(const One *one) noexcept nogil:
     part_of(one, 0, one.q.n, &p)
     p.panel = <void *>(((<uintptr_t>panel) + 63) & ~<uintptr_t>63)
     one.q.kind.product(&p)
-    add_bias(one, 0, one.q.n)
+    finish_columns(one, 0, one.q.n)
 
 
 cdef void pairs_a(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_t k,
@@ -211,7 +248,7 @@ cdef int multiply(One *one, bint alone, int64_t *detail) noexcept nogil:
     p.a, p.b, p.ar, p.ac, p.br, p.bc, p.dtype = one.a, one.b, q.ar, q.ac, q.br, q.bc, q.dtype
     p.c, p.ldc, p.resume = one.c if q.own else NULL, q.n, False
     p.finish = finish
-    if q.own and q.bias == NULL:
+    if q.own and q.bias == NULL and not q.after:
         p.finish = NULL
     return gemm_run(&p, alone, detail)
 
@@ -265,6 +302,27 @@ cdef int matmul(const tf_view *const *inputs, int n, tf_view *const *outputs,
     return run(&q)
 
 
+cdef int matmul_onto(const tf_view *const *inputs, int n, tf_view *const *outputs,
+                     const tf_attrs *at, tf_call *call) noexcept nogil:
+    """Two matrices, and one of the result's shape; beta, alpha."""
+    cdef const tf_view *a = inputs[0]
+    cdef const tf_view *b = inputs[1]
+    cdef const tf_view *base = inputs[2]
+    cdef const tf_view *y = outputs[0]
+    cdef Matmul q
+    if a.dtype < TF_F32 or a.dtype > TF_F64 or b.dtype != a.dtype or base.dtype != a.dtype:
+        return TF_EUNSUPPORTED
+    if y.ndim != 2 or base.ndim != 2 or base.shape[0] != y.shape[0] or base.shape[1] != y.shape[1]:
+        return TF_EUNSUPPORTED
+    if not start(&q, a, b, y, call):
+        return TF_OK
+    matmul_shape(&q, a, b)
+    q.whole = q.after = True
+    q.beta, q.alpha, q.base, q.base_row, q.base_col = at.f[0], at.f[1], base.data, base.strides[0], base.strides[1]
+    simplify(&q)
+    return run(&q)
+
+
 cdef int int_mm(const tf_view *const *inputs, int n, tf_view *const *outputs,
                 const tf_attrs *at, tf_call *call) noexcept nogil:
     """8-bit integers, signed or not, into int32."""
@@ -291,6 +349,9 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return TF_OK
     linear_shape(&q, x, w)
     q.whole = True
+    q.after = q.relu = <size_t>call.ctx == RELU
+    if q.relu and x.dtype < TF_F32:
+        return TF_EUNSUPPORTED
     if bias != NULL:
         q.bias = bias.data
         if not q.own or (bias.strides[0] != 1 and q.n != 1):
@@ -309,4 +370,5 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
 
 
 KERNELS = {"matmul": kernel_capsule(matmul), "int_mm": kernel_capsule(int_mm),
-           "linear": kernel_capsule(linear)}
+           "matmul_onto": kernel_capsule(matmul_onto), "linear": kernel_capsule(linear),
+           "linear_relu": (kernel_capsule(linear), RELU)}

@@ -20,6 +20,11 @@ cdef struct Matmul:
     bint own                  # elements are accumulators: nothing to widen
     const char *bias          # accumulators, n of them, bias_step apart; NULL: none
     int64_t bias_step
+    bint after                # results, which are float32 or float64, have an epilogue:
+    double alpha, beta        # they are scaled, beta times base is added,
+    const char *base          # of strides base_row and base_col; NULL: none
+    int64_t base_row, base_col
+    bint relu                 # and what is below zero becomes zero
     # batch: sizes, strides of a and b; c is dense
     int nd
     int64_t shape[8]
@@ -73,6 +78,7 @@ cdef inline void simplify(Matmul *q) noexcept nogil:
         q.m, q.n = 1, q.m
         q.ar, q.ac, q.br, q.bc = q.bc, q.br, q.ac, q.ar
         q.bias_step = 0
+        q.base_row, q.base_col = q.base_col, q.base_row
         for d in range(nd):
             q.sa[d], q.sb[d] = q.sb[d], q.sa[d]
     if q.n == 1:
@@ -91,6 +97,7 @@ cdef inline int start(Matmul *q, const tf_view *a, const tf_view *b, const tf_vi
     q.own = accumulates(a.dtype)
     q.a, q.b, q.c = a.data, b.data, out.data
     q.bias, q.bias_step, q.failed, q.nd = NULL, 1, 0, 0
+    q.after, q.relu, q.base, q.alpha = False, False, NULL, 1.0
     q.detail, q.whole = call.detail, call.mode != 0
     return out.size != 0
 
