@@ -27,6 +27,7 @@ FALLS_BACK_IN_FLOAT64 = {
 
 CHAINS = {
     *("matmul", "mm", "bmm", "mv", "dot", "inner", "addmm", "addmv", "baddbmm", "linear", "einsum"),
+    *("matmul_onto", "linear_relu"),
     *("tensordot", "scaled_dot_product_attention", "sdpa_forward", "sdpa_grad"),
     *("recurrence", "recurrence_steps", "recurrence_grad"),
     *("convolution", "conv_grad_input", "conv_grad_weight"),

@@ -209,8 +209,8 @@ composite(
     infer="matmul",
     family="matmul_onto",
     vjp=(
-        lambda g, b, beta, alpha: F.matmul(g, F.transpose(b, 0, 1)) * alpha,
-        lambda g, a, beta, alpha: F.matmul(F.transpose(a, 0, 1), g) * alpha,
+        lambda g, b, beta, alpha: F.matmul(g * alpha, F.transpose(b, 0, 1)),
+        lambda g, a, beta, alpha: F.matmul(F.transpose(a, 0, 1), g * alpha),
         lambda g, beta, alpha: g * beta,
     ),
     function=False,
