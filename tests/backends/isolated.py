@@ -26,7 +26,7 @@ FAKE = """
 import warnings
 import tinyfin as tf
 from tinyfin.backends import base
-from tinyfin.backends.cpu import elementwise
+from tinyfin.backends.cpu import copy, elementwise
 
 class Fake(tf.Backend):
     "A device in host memory that brings a few of the host's kernels."
@@ -35,7 +35,7 @@ class Fake(tf.Backend):
     log = []
 
     def kernels(self):
-        return {f: elementwise.KERNELS[f] for f in self.families}
+        return {f: {**copy.KERNELS, **elementwise.KERNELS}[f] for f in self.families}
 
     def allocate(self, nbytes, index):
         return bytearray(nbytes)
