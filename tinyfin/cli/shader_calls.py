@@ -384,7 +384,15 @@ LINEAR = (
 )  # fmt: skip
 
 
-@calls("linear")
+@calls("matmul_onto")
+def _matmul_onto(rng: Generator, name: str) -> Iterator[Call]:
+    for m, k, n in ((1, 1, 1), (3, 65, 5), (65, 64, 63), (7, 33, 1), (0, 3, 4)):
+        given = normal(rng, m, k), normal(rng, k, n), normal(rng, m, n)
+        yield Call(*given)
+        yield Call(*given, beta=-0.5, alpha=2.0)
+
+
+@calls("linear", "linear_relu")
 def _linear(rng: Generator, name: str) -> Iterator[Call]:
     for x, w in LINEAR:
         yield Call(normal(rng, *x), normal(rng, *w))
