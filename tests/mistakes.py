@@ -108,9 +108,9 @@ SHAPES = [
     ),
 ]
 DOMAINS = [
-    ("clamp_max: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(max=300)"),
-    ("clamp_between: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(-1, 300)"),
-    ("clamp_max_: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp_(max=300)"),
+    ("clamp: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(max=300)"),
+    ("clamp: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp(-1, 300)"),
+    ("clamp_: the number 300 does not fit", "m.ones(1, dtype=m.uint8).clamp_(max=300)"),
     (
         "masked_fill: the number 300 does not fit",
         "m.ones(1, dtype=m.uint8).masked_fill(ones(1) > 0, 300)",

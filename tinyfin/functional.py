@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfin.core import tensor
 from tinyfin.core.dtype import DType, all_dtypes, get_default_dtype
+from tinyfin.core.errors import rename
 from tinyfin.core.pair import Pair
 from tinyfin.ops.row import F
 from tinyfin.shaping import need_tensors, needs_tensor, wrap
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Tensor = tensor.Tensor
 INF = float("inf")
 DOUBLE = all_dtypes()["float64"]
+CLAMPS = {f"clamp_{name}{_}" for name in ("min", "max", "between") for _ in ("", "_")}
+"""Rows that errors are not to name."""
 
 
 # ---- arithmetic in other forms
@@ -36,9 +39,13 @@ def clamp(
     """
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of min and max must be given")
-    if min is None:
-        return F.clamp_max(input, max)
-    return F.clamp_min(input, min) if max is None else F.clamp_between(input, min, max)
+    try:
+        if min is None:
+            return F.clamp_max(input, max)
+        return F.clamp_min(input, min) if max is None else F.clamp_between(input, min, max)
+    except (RuntimeError, TypeError) as error:
+        rename(error, "clamp", CLAMPS)
+        raise
 
 
 def clamp_(
@@ -49,9 +56,13 @@ def clamp_(
     """Limits to a range in place."""
     if min is None and max is None:
         raise RuntimeError("clamp_: at least one of min and max must be given")
-    if min is None:
-        return F.clamp_max_(self, max)
-    return F.clamp_min_(self, min) if max is None else F.clamp_between_(self, min, max)
+    try:
+        if min is None:
+            return F.clamp_max_(self, max)
+        return F.clamp_min_(self, min) if max is None else F.clamp_between_(self, min, max)
+    except (RuntimeError, TypeError) as error:
+        rename(error, "clamp_", CLAMPS)
+        raise
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:

@@ -179,7 +179,7 @@ def vector_norm(
     if ord == -INF:
         return F.amin(F.abs(x), dim, keepdim)
     if ord == 0:
-        return F.sum(F.ne(x, 0).to(x.dtype), dim, keepdim)
+        return F.sum(F.where(F.ne(x, 0), 1.0, x * 0), dim, keepdim)  # its gradient is zero
     if ord == 1:
         return F.sum(F.abs(x), dim, keepdim)
     half = x.dtype.itemsize < 4  # powers of float16 would overflow soon

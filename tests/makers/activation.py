@@ -50,6 +50,7 @@ def gradients(rng):
     "silu_grad",
     "gelu_erf_grad",
     "hardtanh_grad",
+    "hardsigmoid_grad",
     "hardswish_grad",
     "leaky_relu_grad",
     "elu_grad",

@@ -15,6 +15,7 @@ DOMAINS = {
     "elu_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "softplus_grad": ((-2.0, 2.0), (-2.0, 2.0)),
     "hardswish_grad": ((-2.0, 2.0), (-5.0, 5.0)),
+    "hardsigmoid_grad": ((-2.0, 2.0), (-5.0, 5.0)),
 }
 """Range of each argument where the row's `domain` does not say it."""
 NONZERO = {"floor_divide", "trunc_divide", "remainder", "fmod"}
@@ -98,6 +99,7 @@ EDGES = {
     "share_max",
     "root_or_flat",
     "hardtanh_grad",
+    "hardsigmoid_grad",
     "hardswish_grad",
     "leaky_relu_grad",
     "elu_grad",

@@ -118,6 +118,11 @@ def hardtanh_grad(a, b, min_val=-1.0, max_val=1.0):
     return np.where((b <= min_val) | (b >= max_val), 0.0, a)
 
 
+@meaning("hardsigmoid_grad", loose=2)
+def hardsigmoid_grad(a, b):
+    return np.where((b > -3) & (b < 3), a / 6, 0.0)
+
+
 @meaning("leaky_relu_grad", loose=2)
 def leaky_relu_grad(a, b, negative_slope=0.01):
     return np.where(b > 0, a, a * negative_slope)

@@ -334,3 +334,15 @@ def test_gradient_at_nan(fn, want):
 def test_gradients_beside_nan():
     same(grads(tf.maximum, [1.0, NAN, 3.0], [NAN, 1.0, 3.0]), [[1, 1, 0.5], [1, 1, 0.5]])
     same(grads(tf.atan2, [0.0, -0.0, 1.0], [0.0, 0.0, 0.0]), [[0, 0, 0], [0, 0, -1]])
+
+
+def test_hardsigmoid_and_elu_at_the_seams():
+    same(grads(F.hardsigmoid, [NAN, -3.0, 3.0, 0.0])[0], [0, 0, 0, 1 / 6])
+    x = tf.tensor([0.0, -0.0, -1.0]).requires_grad_()
+    (first,) = tf.autograd.grad(F.elu(x, 2.0).sum(), x, create_graph=True)
+    (second,) = tf.autograd.grad(first.sum(), x)
+    same(second.tolist(), [0, 0, 2 * math.exp(-1)])
+
+
+def test_norm_of_order_zero_has_no_slope():
+    same(grads(lambda x: x.norm(0), [0.0, 2.0, -1.0])[0], [0, 0, 0])

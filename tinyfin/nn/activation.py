@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinyfin.core.tensor import Tensor
 from tinyfin.creation import full
 from tinyfin.nn import functional
+from tinyfin.nn.functional.arguments import check_numbers
 from tinyfin.nn.module import Module
 from tinyfin.nn.parameter import Parameter
 from tinyfin.ops.row import F
@@ -364,6 +365,7 @@ class Hardtanh(_Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        check_numbers("Hardtanh", min_val=min_val, max_val=max_val)
         if not max_val > min_val:
             raise ValueError(
                 f"Hardtanh: max_val is {max_val}, expected more than min_val {min_val}"

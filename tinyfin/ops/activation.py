@@ -4,7 +4,7 @@ from tinyfin.ops.row import F, attr, binary, composite, unary
 
 SQRT_HALF = 0.7071067811865476
 INV_SQRT_2PI = 0.3989422804014327
-SIXTH, THIRD = 1 / 6, 1 / 3
+THIRD = 1 / 3
 INNER = {"dtypes": "fh", "scalars": False, "inplace": False, "function": False, "method": False}
 """Fields of rows that only other rows call."""
 
@@ -114,7 +114,7 @@ binary(
             F.full_of((), 1.0, b), b, alpha, scale, input_scale
         ),
         lambda a, b, alpha, scale, input_scale: F.where(
-            b <= 0, F.elu_grad(a * input_scale, b, alpha, scale, input_scale), 0.0
+            b < 0, F.elu_grad(a * input_scale, b, alpha, scale, input_scale), 0.0
         ),
     ),
     doc="Derivative of elu at b, times a.",
@@ -278,9 +278,18 @@ unary(
     dtypes="fh",
     method=False,
     d=None,
-    vjp=lambda g, x: F.hardtanh_grad(g, x, -3.0, 3.0) * SIXTH,
-    jvp=lambda x, x_t: F.hardtanh_grad(x_t, x, -3.0, 3.0) * SIXTH,
+    vjp=lambda g, x: F.hardsigmoid_grad(g, x),
+    jvp=lambda x, x_t: F.hardsigmoid_grad(x_t, x),
     doc="The line x / 6 + 1/2 limited to 0 to 1.",
+)
+binary(
+    "hardsigmoid_grad",
+    "select(b > T(-3), select(b < T(3), a * T(0.16666666666666666), T(0)), T(0))",
+    d=None,
+    **INNER,
+    vjp=(lambda g, b: F.hardsigmoid_grad(g, b), None),
+    jvp=lambda b, a_t: None if a_t is None else F.hardsigmoid_grad(a_t, b),
+    doc="a / 6 where b lies between -3 and 3.",
 )
 unary(
     "hardswish",

@@ -90,3 +90,29 @@ def test_what_lies_across_memory(call, rng):
             turned = x.permute(order)
             want = threads_agree(lambda t=turned: call(t.contiguous()))
             assert threads_agree(lambda t=turned: call(t)) == want
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_into_views_of_rows_that_repeat(dtype, rng):
+    """Targets whose rows follow one another along the last axes, but not before them: nothing else is written."""
+    kind = getattr(tf, dtype)
+    for source in ((2, 3, 8, 1), (1, 3, 1, 40), (2, 3, 8, 40)):
+        values = rng.integers(1, 90, source)
+        for view in (
+            lambda x: x[:, ::-1][:, :3],
+            lambda x: x[:, 1::2],
+            lambda x: x[::-1, 3:],
+            lambda x: x[:2, 2:5],
+        ):
+            field = np.zeros((2, 7, 8, 40), dtype)
+            want = field.copy()
+            if view(want).shape[1] == 4:
+                target, part = view(field)[:, :3], view(want)[:, :3]
+            else:
+                target, part = view(field), view(want)
+            part[...] = values
+            tf.from_numpy(target).copy_(tf.tensor(values).to(kind))
+            np.testing.assert_array_equal(field, want)
+            target[...] = 0
+            tf.from_numpy(target).copy_(tf.tensor(values).double())
+            np.testing.assert_array_equal(field, want)

@@ -111,3 +111,10 @@ def test_pixel_shuffle():
 
 def test_examples():
     examples.run("tinyfin.nn.functional.resize")
+
+
+@pytest.mark.parametrize(
+    "n, mode", [(1, "linear"), (2, "bilinear"), (3, "trilinear"), (2, "nearest")]
+)
+def test_factors_that_change_no_size(n, mode):
+    against.function("interpolate", normal(2, 3, *SIZES[:n]), scale_factor=1.15, mode=mode)

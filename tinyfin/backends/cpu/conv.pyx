@@ -8,7 +8,7 @@ added after the chain. gw is in conv_weight.pyx.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from tinyfin.backends.cpu.copy cimport lies_across, straightened
+from tinyfin.backends.cpu.copy cimport NO_ROOM, lies_across, straightened
 from tinyfin.backends.cpu.conv_job cimport *
 from tinyfin.backends.cpu.conv_shape cimport *
 from tinyfin.backends.cpu.conv_weight cimport conv_grad_weight
@@ -86,6 +86,7 @@ cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias
 cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
               const tf_attrs *at, tf_call *call) noexcept nogil:
     """x, w, bias?"""
+    cdef int rc
     cdef const tf_view *x = inputs[0]
     cdef const tf_view *w = inputs[1]
     cdef const tf_view *bias = inputs[2] if n > 2 and not inputs[2].flags & TF_ABSENT else NULL
@@ -103,7 +104,9 @@ cdef int conv(const tf_view *const *inputs, int n, tf_view *const *outputs,
         return TF_OK
     if depthwise_pays(&s):
         if lies_across(x):
-            return straightened(conv, inputs, n, 0, outputs, at, call)
+            rc = straightened(conv, inputs, n, 0, outputs, at, call)
+            if rc != NO_ROOM:
+                return rc
         return depthwise(&s, x, w, bias, y, call)
     memset(&q, 0, sizeof(Job))
     q.s, q.m, q.k = &s, s.og, s.cg * s.taps

@@ -53,8 +53,8 @@ cdef void pack_g(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_
     """Channels of g as panels of A, run by run."""
     cdef const WeightGroup *one = <const WeightGroup *>p.owner
     cdef const WeightGrad *q = one.q
-    cdef int64_t src[2 * RUNS]
-    cdef int64_t at[RUNS]
+    cdef int64_t src[2 * TF_DEPTH]
+    cdef int64_t at[TF_DEPTH]
     cdef int64_t done = 0, mr = p.kind.mr, row = one.g * q.s.og + first
     cdef int64_t size = tf_itemsize[q.s.dtype]
     cdef int n = runs_of(&q.places, k0, k, src, at), r
@@ -72,8 +72,8 @@ cdef void pack_x(const gemm *p, int64_t first, int64_t count, int64_t k0, int64_
     """(channel, tap) columns as panels of B: squares of the copy, transposed."""
     cdef const WeightGroup *one = <const WeightGroup *>p.owner
     cdef const WeightGrad *q = one.q
-    cdef int64_t src[2 * RUNS]
-    cdef int64_t at[RUNS]
+    cdef int64_t src[2 * TF_DEPTH]
+    cdef int64_t at[TF_DEPTH]
     cdef const void *rows[64]
     cdef int64_t done = 0, nr = p.kind.nr, item = p.kind.itemsize, i, some
     cdef int64_t group = one.g * q.s.cg * q.plane

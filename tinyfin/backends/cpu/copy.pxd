@@ -1,6 +1,9 @@
 """Copies for other kernels."""
 from tinyfin.core.abi cimport *
 
+cdef enum:
+    NO_ROOM = -100
+
 cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
               tf_call *call) noexcept nogil
 cdef void copy_view(tf_view *y, const tf_view *x) noexcept nogil

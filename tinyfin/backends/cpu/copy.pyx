@@ -51,7 +51,8 @@ cdef struct Turn:
     Job *job
     int64_t rows, cols                # of a part
     int64_t bands, strips             # parts of a plane
-    int around, failed
+    int around
+    size_t refused
 
 
 cdef void turn_plan(Turn *t, Job *job) noexcept nogil:
@@ -63,7 +64,7 @@ cdef void turn_plan(Turn *t, Job *job) noexcept nogil:
             for o in range(2):
                 job.ops[o].strides[k], job.ops[o].strides[nd - 2] = job.ops[o].strides[nd - 2], job.ops[o].strides[k]
             break
-    t.job, t.failed = job, 0
+    t.job, t.refused = job, 0
     t.rows = min(job.shape[nd - 2], max(<int64_t>BAND, TURN // job.shape[nd - 1] // BAND * BAND))
     t.cols = min(job.shape[nd - 1], max(<int64_t>BAND, TURN // t.rows // BAND * BAND))
     t.bands = (job.shape[nd - 2] + t.rows - 1) // t.rows
@@ -94,7 +95,7 @@ cdef void turn_task(int64_t i, void *ctx) noexcept nogil:
         return
     raw = <char *>scratch_push(rows * cols * from_.item)
     if raw == NULL:
-        t.failed = 1
+        t.refused = rows * cols * from_.item
         return
     C.tile[log2_of(from_.item)](s, from_.strides[nd - 2], from_.strides[nd - 1],
                                 raw, cols * from_.item, from_.item, rows, cols, 0)
@@ -150,7 +151,7 @@ cdef void joined_task(int64_t i, void *ctx) noexcept nogil:
     place_at(job, start, index)
     while start < stop:
         run = min(min(job.joined, job.shape[job.axis] - index[job.axis]) * job.inner, stop - start)
-        memcpy(o.data + start * o.item, joined(job, &job.ops[1], index, run, &blocks, 1), run * o.item)
+        memcpy(locate(o, index, job.ndim), joined(job, &job.ops[1], index, run, &blocks, 1), run * o.item)
         start += run
         advance(job, index, run)
 
@@ -206,11 +207,13 @@ cdef int copy(const tf_view *const *inputs, int n, tf_view *const *outputs,
         for k in range(nd - 2):
             planes *= job.shape[k]
         parallel_for(planes, <double>cost * 0.2, turn_task, &turn)
-        return TF_ENOMEM if turn.failed else TF_OK
+        if turn.refused and call != NULL:
+            call.detail[0] = turn.refused
+        return TF_ENOMEM if turn.refused else TF_OK
     elif x.dtype == y.dtype and nd > 1 and job.ops[0].strides[nd - 1] == job.ops[0].item and \
             job.ops[1].strides[nd - 1] == job.ops[1].item:
         parallel_for((job.size // job.shape[nd - 1] - 1) // runs_together(&job) + 1, <double>cost * 0.2, runs_task, &job)
-    elif job.joined and job.ops[0].strides[0] == job.size // job.shape[0] * job.ops[0].item:
+    elif job.joined:
         job.chunk = CHUNK - CHUNK % job.inner
         parallel_for((job.size + job.chunk - 1) // job.chunk, <double>cost * 0.1, joined_task, &job)
     else:
@@ -245,7 +248,7 @@ cdef bint lies_across(const tf_view *x) noexcept nogil:
 
 cdef int straightened(tf_kernel kernel, const tf_view *const *inputs, int n, int which, tf_view *const *outputs,
                       const tf_attrs *at, tf_call *call) noexcept nogil:
-    """A kernel with one of its inputs, at most four, copied in order."""
+    """A kernel with one of its inputs, at most four, copied in order; NO_ROOM, and nothing done, without memory."""
     cdef const tf_view *views[4]
     cdef tf_view dense = inputs[which][0]
     cdef tf_view *to = &dense
@@ -260,8 +263,7 @@ cdef int straightened(tf_kernel kernel, const tf_view *const *inputs, int n, int
     dense.flags |= TF_CONTIGUOUS
     dense.data = <char *>scratch_push(bytes)
     if dense.data == NULL:
-        call.detail[0] = bytes
-        return TF_ENOMEM
+        return NO_ROOM
     views[which] = &dense
     copy(inputs + which, 1, &to, NULL, NULL)
     rc = kernel(views, n, outputs, at, call)

@@ -6,7 +6,7 @@ equal elements counts, in row-major order of the reduced axes.
 """
 from libc.stdint cimport INT32_MIN, INT64_MIN, int32_t, int64_t, uint8_t
 
-from tinyfin.backends.cpu.copy cimport lies_across, straightened
+from tinyfin.backends.cpu.copy cimport NO_ROOM, lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset
 from tinyfin.backends.cpu.reduced cimport *
@@ -191,6 +191,7 @@ cdef int run(Extrema *s, tf_call *call) noexcept nogil:
 cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *outputs,
                          const tf_attrs *at,
                          tf_call *call) noexcept nogil:
+    cdef int rc
     cdef const tf_view *x = inputs[0]
     cdef int what = <int><size_t>call.ctx
     cdef uint8_t none
@@ -207,7 +208,9 @@ cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *ou
     else:
         reduced(&s.r, x, mask_of(x, at.i))
     if is_slow(&s.r) and lies_across(x):
-        return straightened(reduce_extremum, inputs, n, 0, outputs, at, call)
+        rc = straightened(reduce_extremum, inputs, n, 0, outputs, at, call)
+        if rc != NO_ROOM:
+            return rc
     if s.r.outs == 0:
         return TF_OK
     if s.r.n == 0:               # only any and all have a value then

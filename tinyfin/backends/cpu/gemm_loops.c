@@ -187,13 +187,14 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
 #if TF_VBYTES == 64 && defined(__x86_64__)
 #include "gemm_bf16.h"
 #define DUOS(kc, mc, nc, ns)                                                                      \
-  {MR_REAL, NV *TF_LANES(duo), kc, mc *MR_REAL, nc *NV *TF_LANES(duo), TF_LANES(duo), sizeof(duo), ns, \
+  {MR_REAL, NV *TF_LANES(duo), DEPTH(kc), mc *MR_REAL, nc *NV *TF_LANES(duo), TF_LANES(duo), sizeof(duo), ns, \
    .tile = tile_packed_duo, .widen = widen_float, .narrow = narrow_float, .narrow_rows = narrow_duos, .add = add_float}
 #endif
 
 #define AT(x, T) TF_JOIN(x, T)
+#define DEPTH(kc) ((kc) / ((kc) <= TF_DEPTH)) /* does not compile for more */
 #define KIND(T, mr, kc, mc, nc, ns, ...)                                                          \
-  {mr, NV *TF_LANES(T), kc, mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
+  {mr, NV *TF_LANES(T), DEPTH(kc), mc *mr, nc *NV *TF_LANES(T), TF_LANES(T), sizeof(T), ns,              \
    AT(tile_packed, T), AT(tile_direct, T), AT(product, T), AT(pack, T),        \
    AT(pack_rows, T), AT(widen, T), AT(narrow, T), AT(narrow_rows, T), AT(add, T), __VA_ARGS__}
 #define REAL(T, kc, mc, nc, ns)                                                                   \
@@ -202,7 +203,7 @@ static void narrow_uint64_t(int dtype, const void *acc, int64_t n, void *dst, in
        AT(channelwise, T), AT(tap_rows, T))
 #define INT(T, kc, mc, nc, ns) KIND(T, MR_INT, kc, mc, nc, ns, 0)
 #define PAIRS(kc, mc, nc, ns)                                                                     \
-  {MR_REAL, NV *TF_LANES(pair), kc, mc *MR_REAL, nc *NV *TF_LANES(pair), TF_LANES(pair), sizeof(pair), ns, \
+  {MR_REAL, NV *TF_LANES(pair), DEPTH(kc), mc *MR_REAL, nc *NV *TF_LANES(pair), TF_LANES(pair), sizeof(pair), ns, \
    .tile = tile_packed_pair, .pack = pack_bytes}
 #define THIN(T) {AT(rows_n, T), AT(rows_t, T), AT(dots, T)}
 

@@ -36,6 +36,8 @@ typedef struct {
   int32_t dtype;
 } tf_fill;
 
+#define TF_DEPTH 640 /* no kind has a deeper block: buffers for its positions */
+
 /* Packed panels: A's are k x mr, B's k x nr, rows of a panel one after the other.
    Rows over `rows` and columns over `cols` of a panel may hold anything. Runs are pairs (start,
    length) of elements; acc, off and runs count accumulators. */

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "gemm_loops.h" nogil:
     enum:
+        TF_DEPTH
         TF_GEMM_F32, TF_GEMM_F64, TF_GEMM_I32, TF_GEMM_I64, TF_GEMM_PAIRS, TF_GEMM_DUOS, TF_NGEMM
         TF_THIN_F32, TF_THIN_F64, TF_THIN_I32, TF_THIN_I64, TF_THIN_F16, TF_THIN_BF16, TF_NTHIN
 

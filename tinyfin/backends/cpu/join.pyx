@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from tinyfin.backends.cpu.copy cimport copy, lies_across, straightened
+from tinyfin.backends.cpu.copy cimport NO_ROOM, copy, lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
     Axes, copy_items, offset, push)
@@ -144,6 +144,7 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
                       const tf_attrs *at,
                       tf_call *call) noexcept nogil:
     """pad: count, then before and after of the last axis, ...; value."""
+    cdef int rc
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     cdef Pad s
@@ -153,7 +154,9 @@ cdef int pad_constant(const tf_view *const *inputs, int n, tf_view *const *outpu
     if y.size == 0:
         return TF_OK
     if lies_across(x):
-        return straightened(pad_constant, inputs, n, 0, outputs, at, call)
+        rc = straightened(pad_constant, inputs, n, 0, outputs, at, call)
+        if rc != NO_ROOM:
+            return rc
     s.x, s.y, s.item, s.nd, s.planes = x.data, y.data, tf_itemsize[y.dtype], 0, 1
     push_padded(&s, 1, 0, 1, 0)
     for d in range(x.ndim):

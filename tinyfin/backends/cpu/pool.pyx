@@ -6,7 +6,7 @@ the input after the other, so each window's elements come in row-major order. An
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from tinyfin.backends.cpu.copy cimport lies_across, straightened
+from tinyfin.backends.cpu.copy cimport NO_ROOM, lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.pool_loops cimport *
 from tinyfin.backends.cpu.pool_shape cimport *
@@ -218,12 +218,15 @@ cdef int run_max(Pool *q, const tf_view *x, tf_view *const *outputs, int nd,
 cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                   const tf_attrs *at, tf_call *call) noexcept nogil:
     """kernel, stride, padding, dilation, ceil_mode, nd."""
+    cdef int rc
     cdef Pool q
     cdef int nd = <int>at.i[13]
     if not floats(inputs[0]) or outputs[0].size == 0:
         return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
     if lies_across(inputs[0]):
-        return straightened(max_pool, inputs, n, 0, outputs, at, call)
+        rc = straightened(max_pool, inputs, n, 0, outputs, at, call)
+        if rc != NO_ROOM:
+            return rc
     windows(&q, at, nd, inputs[0].dtype)
     three(&at.i[9], nd, 1, q.dil)
     return run_max(&q, inputs[0], outputs, nd, call)
@@ -232,12 +235,15 @@ cdef int max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
 cdef int adaptive_max_pool(const tf_view *const *inputs, int n, tf_view *const *outputs,
                            const tf_attrs *at, tf_call *call) noexcept nogil:
     """size, nd."""
+    cdef int rc
     cdef Pool q
     cdef int nd = <int>at.i[3]
     if not floats(inputs[0]) or outputs[0].size == 0:
         return TF_OK if floats(inputs[0]) else TF_EUNSUPPORTED
     if lies_across(inputs[0]):
-        return straightened(adaptive_max_pool, inputs, n, 0, outputs, at, call)
+        rc = straightened(adaptive_max_pool, inputs, n, 0, outputs, at, call)
+        if rc != NO_ROOM:
+            return rc
     plain(&q, inputs[0].dtype)
     q.adaptive = True
     return run_max(&q, inputs[0], outputs, nd, call)

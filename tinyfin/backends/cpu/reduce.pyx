@@ -10,7 +10,7 @@ from libc.math cimport NAN, sqrt, sqrtf
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from tinyfin.backends.cpu.copy cimport lies_across, straightened
+from tinyfin.backends.cpu.copy cimport NO_ROOM, lies_across, straightened
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport copy_items, fill_items, offset
 from tinyfin.backends.cpu.reduced cimport *
@@ -399,6 +399,7 @@ cdef int run_passes(Lanes *s, tf_call *call) noexcept nogil:
 cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outputs,
                       const tf_attrs *at,
                       tf_call *call) noexcept nogil:
+    cdef int rc
     cdef const tf_view *x = inputs[0]
     cdef tf_view *y = outputs[0]
     cdef Lanes s
@@ -409,7 +410,9 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
         return TF_OK
     reduced(&s.r, x, mask_of(x, at.i))
     if is_slow(&s.r) and lies_across(x):
-        return straightened(reduce_lanes, inputs, n, 0, outputs, at, call)
+        rc = straightened(reduce_lanes, inputs, n, 0, outputs, at, call)
+        if rc != NO_ROOM:
+            return rc
     s.xd, s.yd, s.y = x.dtype, y.dtype, y.data
     s.acc = TF_ACC_F64 if s.yd == TF_F64 else (TF_ACC_F32 if s.yd >= TF_F16 else TF_ACC_I64)
     s.size, s.op = ACC_SIZE[s.acc], TF_LANE_PROD if s.what == PROD else TF_LANE_SUM

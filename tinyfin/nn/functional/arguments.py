@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+PARTS = {"broadcast_shapes", "norm", "vector_norm"}
+"""Functions that errors of composed functions are not to name."""
+
+
 def composed(function: Function) -> Function:
     """Decorates a function made of operations: their errors speak of the function that was called."""
 
@@ -23,7 +27,7 @@ def composed(function: Function) -> Function:
             from tinyfin.core.errors import rename
             from tinyfin.ops.table import OPS
 
-            rename(error, function.__name__, OPS.keys() | {"broadcast_shapes"})
+            rename(error, function.__name__, OPS.keys() | PARTS)
             raise
 
     return call  # pyright: ignore[reportReturnType]

@@ -291,7 +291,9 @@ def avg_pool3d(
 
 def _adaptive(what: str, n: int, input: Tensor, output_size: Any) -> tuple[Tensor, bool, tuple]:
     x, batched = _batched(what, n, input)
-    single = output_size is None or hasattr(output_size, "__index__")
+    single = output_size is None or (
+        hasattr(output_size, "__index__") and not hasattr(output_size, "__len__")
+    )
     wanted = (output_size,) * n if single else output_size
     if not isinstance(wanted, (tuple, list)) or any(
         w is not None and not hasattr(w, "__index__") for w in wanted

@@ -68,6 +68,8 @@ def interpolate(
         raise RuntimeError(
             f"interpolate: from {old} to {tuple(sizes)}, expected sizes of at least 1"
         )
+    if mode == "nearest" and len(old) == 2 and tuple(sizes) == old:
+        return input.clone()  # as PyTorch, whatever the factor; of one and three sizes it is not
     input = input.contiguous()
     bytes_in = input.dtype is F.uint8 and not mode.startswith("nearest")
     y = input.float() if bytes_in else input
@@ -87,7 +89,8 @@ def _check(input: Tensor, mode: str, align_corners: bool | None, antialias: bool
             f"interpolate: mode {mode!r} on input {tuple(input.shape)}, "
             f"expected {wanted} dimensions"
         )
-    if not (mode.startswith("nearest") or input.is_floating_point() or input.dtype is F.uint8):
+    rounded = input.dtype is F.uint8 and mode != "area"
+    if not (mode.startswith("nearest") or input.is_floating_point() or rounded):
         raise NotImplementedError(
             f"interpolate: mode {mode!r} on input of dtype {input.dtype}, "
             "expected a floating-point dtype or uint8"
@@ -138,8 +141,8 @@ def _along(
     """One dimension brought from `n` to `m` elements."""
     if mode.startswith("nearest"):
         return x.index_select(dim, _nearest(x, n, m, factor, mode == "nearest-exact"))
-    if n == m and (factor is None or factor == 1.0 or align):
-        return x
+    if n == m and (mode != "bicubic" or factor is None or factor == 1.0 or align):
+        return x  # as PyTorch: a factor that changes no size does not move what is between
     at = _positions(x, n, m, factor, align)
     if mode == "bicubic":
         return _cubic(x, dim, n, at)
