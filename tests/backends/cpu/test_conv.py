@@ -401,3 +401,14 @@ def test_weight_gradients_of_single_columns(n, rng):
         y.backward(tf.tensor(g).to(kind))
         want = np.einsum("no,nck->ock", g[:, :, 0], x)
         np.testing.assert_allclose(v.grad.numpy(), want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "n, stride, padding", [(2, 2, 1), (3, 2, 1), (4, 3, 4), (1, 2, 0), (5, 1, 0)]
+)
+def test_single_taps_with_strides_and_padding(n, stride, padding, rng):
+    """As many results as inputs, which are not those."""
+    x, w = rng.standard_normal((2, 12, n)), rng.standard_normal((45, 12, 1))
+    padded = np.pad(x, [(0, 0), (0, 0), (padding, padding)])[:, :, ::stride]
+    y = tf.nn.functional.conv1d(tf.tensor(x), tf.tensor(w), stride=stride, padding=padding)
+    np.testing.assert_allclose(y.numpy(), np.einsum("oc,ncl->nol", w[:, :, 0], padded), atol=1e-12)

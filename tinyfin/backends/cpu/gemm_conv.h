@@ -132,7 +132,8 @@ static void NAME(fill_halves)(const tf_fill *p, const tf_fill *q, const void *sr
   const int64_t there = p->n > q->n ? 2 * p->n - 1 : 2 * q->n, whole = there / (2 * L) * L, rest = there - 2 * whole;
   const int low = rest < L ? (int)rest : L, all = (int)(p->before + p->n + p->after);
   int covered[2] = {0, 0};
-  if (!whole && NAME(covers)(p, p->n) && NAME(covers)(q, q->n) && (rows - 1) * all >= L) {
+  const int both = p->n == (there + 1) / 2 && q->n == there / 2; /* neither takes less than there is */
+  if (!whole && both && NAME(covers)(p, p->n) && NAME(covers)(q, q->n) && (rows - 1) * all >= L) {
     /* short rows: a vector of each half is the whole row, and zeros up to the next one's elements */
     d = NAME(zeros)(d, p->before, 1), e = NAME(zeros)(e, q->before, 1);
     for (; (rows - 1) * all >= L; rows--, s += p->row, d += all, e += all) {
