@@ -131,3 +131,19 @@ def test_repeat_and_roll(rng):
     kept = tf.ones(2)
     kept.repeat(1).add_(1)
     assert kept.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("shapes, dim", [
+    (((3, 4), (3, 1), (3, 7)), 1), (((2, 3, 5), (2, 0, 5), (2, 2, 5)), 1), (((40, 300), (40, 2)), 1),
+    (((0, 3), (0, 2)), 1), (((7, 1), (7, 1)), 1), (((2100, 1030), (2100, 1024)), 1), (((5, 4), (6, 4)), 0),
+])  # fmt: skip
+def test_row_by_row(shapes, dim, rng):
+    """Dense inputs, one part of a row after the other, by any number of threads, past the caches too."""
+    parts = [rng.standard_normal(s).astype("float32") for s in shapes]
+    want, before = np.concatenate(parts, dim), tf.get_num_threads()
+    for threads in (1, 3):
+        tf.set_num_threads(threads)
+        np.testing.assert_array_equal(tf.cat([tf.tensor(p) for p in parts], dim).numpy(), want)
+        x = [tf.tensor(p).to(tf.int8) for p in parts]
+        np.testing.assert_array_equal(tf.cat(x, dim).numpy(), want.astype("int8"))
+    tf.set_num_threads(before)

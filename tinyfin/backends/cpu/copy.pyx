@@ -29,7 +29,9 @@ cdef void copy_task(int64_t i, void *ctx) noexcept nogil:
     if n > CHUNK:
         n = CHUNK
     if not job.around:
-        if s.dtype == d.dtype:
+        if s.dtype == d.dtype and job.size * d.item < UNCACHED:     # what memcpy does for long runs is slow to start
+            C.rows(s.data + start * s.item, 0, d.data + start * d.item, 1, n * d.item)
+        elif s.dtype == d.dtype:
             memcpy(d.data + start * d.item, s.data + start * s.item, n * d.item)
         else:
             C.cast[s.dtype][d.dtype](s.data + start * s.item, d.data + start * d.item, n)

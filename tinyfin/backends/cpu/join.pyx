@@ -2,12 +2,14 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
+from tinyfin.backends.cpu.cast_loops cimport tf_cast_table
 from tinyfin.backends.cpu.copy cimport NO_ROOM, copy, lies_across, straightened
+from tinyfin.backends.cpu.elementwise cimport AROUND
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.lines cimport (
     Axes, copy_items, offset, push)
 from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_ACC_I64, tf_reduce_table
-from tinyfin.backends.cpu.threads cimport parallel_for
+from tinyfin.backends.cpu.threads cimport parallel_for, team_size
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport narrow_padding
@@ -20,7 +22,10 @@ cdef enum:
     LOWER, UPPER
     PART = 512
     TASK = 1 << 14      # elements of a task
+    FEW = 128           # bytes that take no call
+    LONG = 1024         # bytes from which parts of rows go past the caches
 
+cdef const tf_cast_table *MOVES = <const tf_cast_table *>isa_table(b"cast")
 cdef const tf_reduce_table *CONVERT = <const tf_reduce_table *>isa_table(b"reduce")
 
 
@@ -41,6 +46,56 @@ cdef void part_of(tf_view *part, const tf_view *whole, const int64_t *first,
     part.size = size
 
 
+cdef struct Rows:
+    # inputs that are dense, of the result's dtype
+    const tf_view *const *inputs
+    int n
+    char *y
+    int64_t rows, each          # of the axes before the joined one; of a task
+    int64_t row                 # bytes of one of the result
+    int item
+    bint around
+
+
+cdef void rows_task(int64_t t, void *ctx) noexcept nogil:
+    """Some rows of the result, from front to back: each input's part of a row after the one before."""
+    cdef const Rows *s = <const Rows *>ctx
+    cdef int64_t r, last = min((t + 1) * s.each, s.rows), bytes
+    cdef char *y = s.y + t * s.each * s.row
+    cdef int i
+    for r in range(t * s.each, last):
+        for i in range(s.n):
+            bytes = s.inputs[i].size // s.rows * s.item
+            if s.around:
+                MOVES.stream(y, s.inputs[i].data + r * bytes, bytes)
+            elif bytes > FEW:
+                memcpy(y, s.inputs[i].data + r * bytes, bytes)
+            else:
+                tf_copy_few(y, s.inputs[i].data + r * bytes, bytes)
+            y += bytes
+    if s.around:
+        MOVES.fence()
+
+
+cdef bint by_rows(Rows *s, const tf_view *const *inputs, int n, tf_view *y, int dim) noexcept nogil:
+    """Whether the result is made row by row, and how."""
+    cdef int i
+    for i in range(n):
+        if inputs[i].size and not (inputs[i].flags & TF_CONTIGUOUS and inputs[i].dtype == y.dtype):
+            return False
+    s.inputs, s.n, s.y, s.rows, s.item = inputs, n, y.data, 1, tf_itemsize[y.dtype]
+    for i in range(dim):
+        s.rows *= y.shape[i]
+    if s.rows == 1:
+        return False            # large copies, which are shared among threads
+    s.row = y.size // s.rows * s.item
+    s.each = max(<int64_t>1, TASK * 4 // s.row)
+    s.around = y.size * s.item >= AROUND * team_size() and s.row >= n * LONG
+    if s.around:
+        s.each *= 16
+    return True
+
+
 cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const tf_attrs *at,
              tf_call *call) noexcept nogil:
     """*xs; dim."""
@@ -48,7 +103,13 @@ cdef int cat(const tf_view *const *inputs, int n, tf_view *const *outputs, const
     cdef tf_view part
     cdef int64_t first[8]
     cdef tf_view *to = &part
+    cdef Rows rows
     cdef int i, k, rc, dim = <int>(at.i[0] + y.ndim if at.i[0] < 0 else at.i[0])
+    if y.size == 0:
+        return TF_OK
+    if by_rows(&rows, inputs, n, y, dim):
+        parallel_for((rows.rows + rows.each - 1) // rows.each, 0.06 * y.size * rows.item, rows_task, &rows)
+        return TF_OK
     for k in range(8):
         first[k] = 0
     for i in range(n):
