@@ -26,6 +26,20 @@ CLAMPS = {f"clamp_{name}{_}" for name in ("min", "max", "between") for _ in ("",
 # ---- arithmetic in other forms
 
 
+def bounded(what: str, rows: tuple[Any, Any, Any], x: Tensor, low: Any, high: Any) -> Tensor:
+    """By the row for the lower bound, the upper one or both; errors speak of what was called."""
+    if low is None and high is None:
+        raise RuntimeError(f"{what}: at least one of min and max must be given")
+    at_least, at_most, between = rows
+    try:
+        if low is None:
+            return at_most(x, high)
+        return at_least(x, low) if high is None else between(x, low, high)
+    except (RuntimeError, TypeError) as error:
+        rename(error, what, CLAMPS)
+        raise
+
+
 def clamp(
     input: Tensor,
     min: Tensor | SupportsFloat | None = None,
@@ -37,15 +51,7 @@ def clamp(
     >>> tinyfin.tensor([-2.0, 0.5, 3.0]).clamp(-1, 1).tolist()
     [-1.0, 0.5, 1.0]
     """
-    if min is None and max is None:
-        raise RuntimeError("clamp: at least one of min and max must be given")
-    try:
-        if min is None:
-            return F.clamp_max(input, max)
-        return F.clamp_min(input, min) if max is None else F.clamp_between(input, min, max)
-    except (RuntimeError, TypeError) as error:
-        rename(error, "clamp", CLAMPS)
-        raise
+    return bounded("clamp", (F.clamp_min, F.clamp_max, F.clamp_between), input, min, max)
 
 
 def clamp_(
@@ -54,15 +60,7 @@ def clamp_(
     max: Tensor | SupportsFloat | None = None,
 ) -> Tensor:
     """Limits to a range in place."""
-    if min is None and max is None:
-        raise RuntimeError("clamp_: at least one of min and max must be given")
-    try:
-        if min is None:
-            return F.clamp_max_(self, max)
-        return F.clamp_min_(self, min) if max is None else F.clamp_between_(self, min, max)
-    except (RuntimeError, TypeError) as error:
-        rename(error, "clamp_", CLAMPS)
-        raise
+    return bounded("clamp_", (F.clamp_min_, F.clamp_max_, F.clamp_between_), self, min, max)
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:

@@ -233,11 +233,6 @@ cdef int finished(const Work *q, tf_call *call) noexcept nogil:
 
 # y, and the gradient of w
 
-cdef bint pointwise(const Shape *s, const Phases *f) noexcept nogil:
-    """Whether y's positions are x's, so that planes are columns already."""
-    return s.taps == 1 and f.plane == s.places == s.area and not s.pad[0] | s.pad[1] | s.pad[2]
-
-
 cdef int prepare(Work *q, const Shape *s, const tf_view *x, int64_t more,
                  tf_call *call) noexcept nogil:
     """Tables and copies for reading x; `more` elements are left to the caller."""

@@ -60,8 +60,7 @@ cdef int forward(Job *q, const tf_view *x, const tf_view *w, const tf_view *bias
     cdef Room r
     cdef int rc
     phases_of(s, &f)
-    # a stride with padding may give as many places as there are
-    plain = s.taps == 1 and f.plane == s.places == s.area and q.m > s.kind.mr and not s.pad[0] | s.pad[1] | s.pad[2]
+    plain = pointwise(s, &f) and q.m > s.kind.mr
     plan(&p, s, &f, x, plain and readable(s, x), step)
     lines = not p.here and by_lines(s, q.m, s.out[2])
     panels = panel_bytes(q) * s.groups if lines else 0

@@ -136,6 +136,11 @@ cdef inline void phases_of(const Shape *s, Phases *f) noexcept nogil:
     f.plane = volume(f.used) * volume(f.size)
 
 
+cdef inline bint pointwise(const Shape *s, const Phases *f) noexcept nogil:
+    """Whether y's positions are x's, so that planes are columns already: a stride with padding may give as many."""
+    return s.taps == 1 and f.plane == s.places == s.area and not s.pad[0] | s.pad[1] | s.pad[2]
+
+
 cdef inline int64_t tap_offset(const Shape *s, const Phases *f, int64_t tap) noexcept nogil:
     """Where in a plane the tap reads for output position zero."""
     cdef int64_t r[3]

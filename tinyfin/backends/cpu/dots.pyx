@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from tinyfin.backends.cpu.gemm cimport up
 from tinyfin.backends.cpu.isa cimport isa_table
 from tinyfin.backends.cpu.matmul_shape cimport *
-from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_BLOCK, tf_reduce_table
+from tinyfin.backends.cpu.reduced cimport TF_ACC_F32, TF_ACC_F64, TF_BLOCK, TF_LANE_SUM, join_blocks, tf_reduce_table
 from tinyfin.backends.cpu.threads cimport parallel_for, scratch_pop, scratch_push
 from tinyfin.core.abi cimport *
 
@@ -68,16 +68,6 @@ cdef void blocks_task(int64_t t, void *ctx) noexcept nogil:
                     result += 1
 
 
-cdef void sum_up(const Cut *s, int64_t result) noexcept nogil:
-    """The sum of a result's block sums, by the same rule, in place of the first."""
-    cdef int64_t item = s.q.kind.itemsize, left = s.blocks, i
-    cdef char *sums = s.sums + result * s.blocks * item
-    while left > 1:
-        for i in range(up(left, TF_BLOCK)):
-            SUMS.block[0][s.kind](sums + i * item, sums + i * TF_BLOCK * item, min(<int64_t>TF_BLOCK, left - i * TF_BLOCK))
-        left = up(left, TF_BLOCK)
-
-
 cdef int cut_chains(const Matmul *q) noexcept nogil:
     """All results, each the canonical sum of its products."""
     cdef int64_t results = q.count * q.m * q.n, work = results * q.k, i
@@ -93,7 +83,7 @@ cdef int cut_chains(const Matmul *q) noexcept nogil:
         return TF_ENOMEM
     parallel_for(up(s.blocks, s.chunk), 0.06 * work, blocks_task, &s)
     for i in range(results):
-        sum_up(&s, i)
+        join_blocks(SUMS, TF_LANE_SUM, s.kind, s.sums + i * s.blocks * q.kind.itemsize, s.blocks, q.kind.itemsize)
         if s.kind == TF_ACC_F64:
             acc[i] = (<double *>s.sums)[i * s.blocks]
         else:

@@ -213,18 +213,12 @@ cdef void long_row_blocks(int64_t t, void *ctx) noexcept nogil:
 
 
 cdef void join_rows(const Lanes *s) noexcept nogil:
-    """Values of rows from values of their blocks, level by level, in place."""
-    cdef int64_t o, b, n, count
+    """Values of rows from values of their blocks."""
+    cdef int64_t o
     cdef char *p
     for o in range(s.r.outs):
         p = s.partial + o * s.blocks * s.size
-        n = s.blocks
-        while n > 1:
-            count = (n + TF_BLOCK - 1) // TF_BLOCK
-            for b in range(count):
-                LOOPS.block[s.op][s.acc](p + b * s.size, p + b * TF_BLOCK * s.size,
-                                         min(<int64_t>TF_BLOCK, n - b * TF_BLOCK))
-            n = count
+        join_blocks(LOOPS, s.op, s.acc, p, s.blocks, s.size)
         finish(s, o, 1, p)
 
 

@@ -93,6 +93,18 @@ cdef inline bint side_by_side(const Reduced *r) noexcept nogil:
     return across < along and r.kept.shape[r.kept.nd - 1] >= 8
 
 
+cdef inline void join_blocks(const tf_reduce_table *loops, int op, int acc, char *values, int64_t n,
+                             int64_t size) noexcept nogil:
+    """The value of a row from those of its n blocks, level by level, in place of the first."""
+    cdef int64_t b, count
+    while n > 1:
+        count = (n + TF_BLOCK - 1) // TF_BLOCK
+        for b in range(count):
+            loops.block[op][acc](values + b * size, values + b * TF_BLOCK * size,
+                                 min(<int64_t>TF_BLOCK, n - b * TF_BLOCK))
+        n = count
+
+
 cdef inline bint is_slow(const Reduced *r) noexcept nogil:
     """Whether neither a row's elements nor results beside one another lie side by side in memory."""
     cdef const Axes *a = &r.kept if side_by_side(r) else &r.gone
