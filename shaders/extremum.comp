@@ -28,16 +28,16 @@ TF_Best tf_item(int at, uint i) {
   if (WIDE != 0u) return TF_Best(tf_key_of(word64_x(at)), i);
   return TF_Best(tf_key_of(uvec2(0u, word_x(IN, at))), i);
 }
-void tf_items(int at, uint i, out TF_Best v[4]) {
+void tf_items(int at, uint i, uint step, out TF_Best v[4]) {
   if (START == 0u || WIDE != 0u) {
-    UNROLL for (int k = 0; k < 4; k++) v[k] = tf_item(at + k, i + uint(k));
+    UNROLL for (int k = 0; k < 4; k++) v[k] = tf_item(at + k, i + step * uint(k));
     return;
   }
   uvec4 w = words4_x(IN, at >> 2);
   v[0] = TF_Best(tf_key_of(uvec2(0u, w.x)), i);
-  v[1] = TF_Best(tf_key_of(uvec2(0u, w.y)), i + 1u);
-  v[2] = TF_Best(tf_key_of(uvec2(0u, w.z)), i + 2u);
-  v[3] = TF_Best(tf_key_of(uvec2(0u, w.w)), i + 3u);
+  v[1] = TF_Best(tf_key_of(uvec2(0u, w.y)), i + step);
+  v[2] = TF_Best(tf_key_of(uvec2(0u, w.z)), i + 2u * step);
+  v[3] = TF_Best(tf_key_of(uvec2(0u, w.w)), i + 3u * step);
 }
 void tf_begin(uint o) {}
 void tf_between(TF_Best v) {}

@@ -1,67 +1,86 @@
 /* Products of matrices of halves, on hardware that multiplies matrices of 16 x 16: not the chain of the other
    bodies, so not for deterministic mode. HALF is the type of the elements.
 
-   Eight groups of 32 invocations, two down and four across, compute a tile of ROWS x COLS; sums are float32. DEPTH
-   elements along k lie in shared memory, and the next ones twice in registers: two steps ahead. */
+   Eight groups of 32 invocations, two down and four across, compute a tile of ROWS x COLS; sums are float32. A step
+   takes DEPTH elements along k from shared memory, while those of the next two are on their way to registers. */
 #include "matmul_place.glsl"
 #define DEPTH 32u
 #define TM (ROWS / 32u) /* matrices of 16 x 16 of each group of 32, down and across */
 #define TN (COLS / 64u)
 #define SUM coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
-/* In quads of eight halves: lines along k, and lines along the rows of a or columns of b. One more quad keeps lines
-   apart. A layout with an odd number has the latter. */
-#define K_LINE 5u
-#define W_LINE(WIDTH) (WIDTH / 8u + 1u)
-#define B_FIRST (K_LINE * ROWS)
-shared uvec4 tf_s[K_LINE * (ROWS + COLS)]; /* a, then b; at the end 80 quads for each group of 32 */
+/* In quads of eight halves: lines along k, and lines along the rows of a or columns of b, which an odd layout has. One
+   more quad keeps lines apart. */
+#define ALONG(LAYOUT) ((LAYOUT & 1u) == 0u)
+#define WIDE_LINE(WIDTH) (WIDTH / 8u + 1u)
+/* Lines along k that hold two steps are read from memory in pieces of 128 bytes, as fast as lines across it. Those of a
+   hold one where both would take too much shared memory, and in smaller tiles, which are slower then if b has no such
+   lines. */
+#define B_STEPS (ALONG(B_LAYOUT) ? 2u : 1u)
+#define A_STEPS (ALONG(A_LAYOUT) ? ((ALONG(B_LAYOUT) ? 9u * ROWS + B_QUADS <= 3008u : COLS == 256u) ? 2u : 1u) : 1u)
+#define QUADS(WIDTH, LAYOUT, STEPS) (ALONG(LAYOUT) ? (4u * STEPS + 1u) * WIDTH : DEPTH * WIDE_LINE(WIDTH))
+#define A_QUADS QUADS(ROWS, A_LAYOUT, A_STEPS)
+#define B_QUADS QUADS(COLS, B_LAYOUT, B_STEPS)
+shared uvec4 tf_s[A_QUADS + B_QUADS + 64u]; /* a, then b; at the end 80 quads for each group of 32 */
 
-/* Place of the eight halves x of this invocation. */
-#define TF_WIDE(x, WIDTH, LAYOUT) ((LAYOUT & 1u) == 0u ? (t + 256u * (x)) / 4u : (t + 256u * (x)) % (WIDTH / 8u) * 8u)
-#define TF_DEEP(x, WIDTH, LAYOUT) ((LAYOUT & 1u) == 0u ? (t + 256u * (x)) % 4u * 8u : (t + 256u * (x)) / (WIDTH / 8u))
-#define TF_LINE(x, WIDTH, LAYOUT)                                                                      \
-  ((LAYOUT & 1u) == 0u ? TF_WIDE(x, WIDTH, LAYOUT) * K_LINE + TF_DEEP(x, WIDTH, LAYOUT) / 8u           \
-                       : TF_DEEP(x, WIDTH, LAYOUT) * W_LINE(WIDTH) + TF_WIDE(x, WIDTH, LAYOUT) / 8u)
+/* Place of the eight halves x of this invocation in a tile. */
+#define TF_WIDE(x, WIDTH, LAYOUT, STEPS)                                                               \
+  (ALONG(LAYOUT) ? (t + 256u * (x)) / (4u * STEPS) : (t + 256u * (x)) % (WIDTH / 8u) * 8u)
+#define TF_DEEP(x, WIDTH, LAYOUT, STEPS)                                                               \
+  (ALONG(LAYOUT) ? t % (4u * STEPS) * 8u : (t + 256u * (x)) / (WIDTH / 8u))
+#define TF_LINE(x, WIDTH, LAYOUT, STEPS)                                                               \
+  (ALONG(LAYOUT) ? TF_WIDE(x, WIDTH, LAYOUT, STEPS) * (4u * STEPS + 1u) + TF_DEEP(x, WIDTH, LAYOUT, STEPS) / 8u \
+                 : TF_DEEP(x, WIDTH, LAYOUT, STEPS) * WIDE_LINE(WIDTH) + TF_WIDE(x, WIDTH, LAYOUT, STEPS) / 8u)
+/* What an invocation loads of a tile; its registers hold twice that: two steps in turn, or both at once. */
+#define LOADS(WIDTH) (WIDTH / 64u)
 /* From memory: zeros behind the last k. Rows past the last are the last ones again: what they give is not stored. */
-#define TF_FETCH(r, NAME, WIDTH, LAYOUT, k0, base, first, size, step, k_step)                          \
-  UNROLL for (uint x = 0u; x < WIDTH / 64u; x++) {                                                     \
-    uint w = first + TF_WIDE(x, WIDTH, LAYOUT), k = (k0) + TF_DEEP(x, WIDTH, LAYOUT);                  \
-    r[x] = uvec4(0u);                                                                                  \
-    if (LAYOUT >= 2u) {                                                                                \
-      w = min(w, size - (LAYOUT == 3u ? 8u : 1u));                                                     \
-      if (k < p_k) r[x] = quad_##NAME((base + int(w) * (step) + int(k) * (k_step)) >> 3);              \
-    } else {                                                                                           \
-      UNROLL for (uint e = 0u; e < 8u; e++) {                                                          \
-        uint i = min(LAYOUT == 0u ? w : w + e, size - 1u), q = LAYOUT == 0u ? k + e : k;               \
-        if (q < p_k) r[x][e / 2u] |= word16_##NAME(base + int(i) * (step) + int(q) * (k_step)) << (e % 2u * 16u); \
+#define TF_FETCH(odd, r, NAME, WIDTH, LAYOUT, STEPS, k0, base, first, size, step, k_step)              \
+  if (STEPS == 1u || odd == 0u)                                                                        \
+    UNROLL for (uint x = 0u; x < LOADS(WIDTH) * STEPS; x++) {                                          \
+      uint w = first + TF_WIDE(x, WIDTH, LAYOUT, STEPS), k = (k0) + TF_DEEP(x, WIDTH, LAYOUT, STEPS);  \
+      uvec4 v = uvec4(0u);                                                                             \
+      if (LAYOUT >= 2u) {                                                                              \
+        w = min(w, size - (LAYOUT == 3u ? 8u : 1u));                                                   \
+        if (k < p_k) v = quad_##NAME((base + int(w) * (step) + int(k) * (k_step)) >> 3);               \
+      } else {                                                                                         \
+        UNROLL for (uint e = 0u; e < 8u; e++) {                                                        \
+          uint i = min(LAYOUT == 0u ? w : w + e, size - 1u), q = LAYOUT == 0u ? k + e : k;             \
+          if (q < p_k) v[e / 2u] |= word16_##NAME(base + int(i) * (step) + int(q) * (k_step)) << (e % 2u * 16u); \
+        }                                                                                              \
       }                                                                                                \
-    }                                                                                                  \
-  }
-#define TF_FETCH_BOTH(ra, rb, k0)                                                                      \
-  TF_FETCH(ra, a, ROWS, A_LAYOUT, k0, at.a, at.row, p_m, p_a_row, p_a_k)                               \
-  TF_FETCH(rb, b, COLS, B_LAYOUT, k0, at.b, at.col, p_n, p_b_col, p_b_k)
+      r[odd * LOADS(WIDTH) + x] = v;                                                                   \
+    }
+#define TF_FETCH_BOTH(odd, k0)                                                                         \
+  TF_FETCH(odd, ra, a, ROWS, A_LAYOUT, A_STEPS, k0, at.a, at.row, p_m, p_a_row, p_a_k)                 \
+  TF_FETCH(odd, rb, b, COLS, B_LAYOUT, B_STEPS, k0, at.b, at.col, p_n, p_b_col, p_b_k)
 /* To shared memory. */
-#define TF_KEEP_BOTH(ra, rb)                                                                           \
-  UNROLL for (uint x = 0u; x < ROWS / 64u; x++) tf_s[TF_LINE(x, ROWS, A_LAYOUT)] = ra[x];              \
-  UNROLL for (uint x = 0u; x < COLS / 64u; x++) tf_s[B_FIRST + TF_LINE(x, COLS, B_LAYOUT)] = rb[x];
-/* DEPTH elements of every sum. */
-#define TF_STEP                                                                                        \
-  UNROLL for (uint k = 0u; k < DEPTH / 16u; k++) {                                                     \
+#define TF_KEEP(odd, r, from, WIDTH, LAYOUT, STEPS)                                                    \
+  if (STEPS == 1u || odd == 0u)                                                                        \
+    UNROLL for (uint x = 0u; x < LOADS(WIDTH) * STEPS; x++)                                            \
+      tf_s[from + TF_LINE(x, WIDTH, LAYOUT, STEPS)] = r[odd * LOADS(WIDTH) + x];
+#define TF_KEEP_BOTH(odd)                                                                              \
+  TF_KEEP(odd, ra, 0u, ROWS, A_LAYOUT, A_STEPS)                                                        \
+  TF_KEEP(odd, rb, A_QUADS, COLS, B_LAYOUT, B_STEPS)
+/* 16 elements of every sum, the k-th ones of a step. */
+#define TF_STEP(odd, k)                                                                                \
+  {                                                                                                    \
     coopmat<HALF, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a[TM];                                      \
     UNROLL for (uint i = 0u; i < TM; i++) {                                                            \
       uint row = (down * TM + i) * 16u;                                                                \
-      if ((A_LAYOUT & 1u) == 0u)                                                                       \
-        coopMatLoad(a[i], tf_s, row * K_LINE + k * 2u, K_LINE, gl_CooperativeMatrixLayoutRowMajor);    \
+      if (ALONG(A_LAYOUT))                                                                             \
+        coopMatLoad(a[i], tf_s, row * (4u * A_STEPS + 1u) + (A_STEPS - 1u) * odd * 4u + k * 2u,        \
+                    4u * A_STEPS + 1u, gl_CooperativeMatrixLayoutRowMajor);                            \
       else                                                                                             \
-        coopMatLoad(a[i], tf_s, k * 16u * W_LINE(ROWS) + row / 8u, W_LINE(ROWS),                       \
+        coopMatLoad(a[i], tf_s, k * 16u * WIDE_LINE(ROWS) + row / 8u, WIDE_LINE(ROWS),                 \
                     gl_CooperativeMatrixLayoutColumnMajor);                                            \
     }                                                                                                  \
     UNROLL for (uint j = 0u; j < TN; j++) {                                                            \
       coopmat<HALF, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b;                                        \
       uint col = (across * TN + j) * 16u;                                                              \
-      if ((B_LAYOUT & 1u) == 0u)                                                                       \
-        coopMatLoad(b, tf_s, B_FIRST + col * K_LINE + k * 2u, K_LINE, gl_CooperativeMatrixLayoutColumnMajor); \
+      if (ALONG(B_LAYOUT))                                                                             \
+        coopMatLoad(b, tf_s, A_QUADS + col * (4u * B_STEPS + 1u) + (B_STEPS - 1u) * odd * 4u + k * 2u, \
+                    4u * B_STEPS + 1u, gl_CooperativeMatrixLayoutColumnMajor);                         \
       else                                                                                             \
-        coopMatLoad(b, tf_s, B_FIRST + k * 16u * W_LINE(COLS) + col / 8u, W_LINE(COLS),                \
+        coopMatLoad(b, tf_s, A_QUADS + k * 16u * WIDE_LINE(COLS) + col / 8u, WIDE_LINE(COLS),          \
                     gl_CooperativeMatrixLayoutRowMajor);                                               \
       UNROLL for (uint i = 0u; i < TM; i++) sum[i * TN + j] = coopMatMulAdd(a[i], b, sum[i * TN + j]); \
     }                                                                                                  \
@@ -92,27 +111,30 @@ void main() {
   Tile at = tf_tile(ROWS, COLS);
   if (at.none) return;
   uint t = gl_LocalInvocationIndex, group = gl_SubgroupID, down = group / 4u, across = group % 4u;
-  uvec4 ra[ROWS / 64u], rb[COLS / 64u], ra2[ROWS / 64u], rb2[COLS / 64u];
+  uvec4 ra[2u * LOADS(ROWS)], rb[2u * LOADS(COLS)];
   SUM sum[TM * TN];
   UNROLL for (uint i = 0u; i < TM * TN; i++) sum[i] = SUM(0.0f);
-  TF_FETCH_BOTH(ra, rb, 0u)
-  TF_KEEP_BOTH(ra, rb)
-  TF_FETCH_BOTH(ra, rb, DEPTH)
+  TF_FETCH_BOTH(0u, 0u)
+  TF_FETCH_BOTH(1u, DEPTH)
+  TF_KEEP_BOTH(0u)
   barrier();
   for (uint k0 = 0u;; k0 += 2u * DEPTH) {
-    TF_FETCH_BOTH(ra2, rb2, k0 + 2u * DEPTH)
-    TF_STEP
-    barrier();
+    TF_STEP(0u, 0u)
+    TF_FETCH_BOTH(0u, k0 + 2u * DEPTH)
+    TF_STEP(0u, 1u)
+    if (A_STEPS * B_STEPS < 4u) barrier(); /* else both have the second step already */
     if (k0 + DEPTH >= p_k) break;
-    TF_KEEP_BOTH(ra, rb)
-    barrier();
-    TF_FETCH_BOTH(ra, rb, k0 + 3u * DEPTH)
-    TF_STEP
+    TF_KEEP_BOTH(1u)
+    if (A_STEPS * B_STEPS < 4u) barrier();
+    TF_STEP(1u, 0u)
+    TF_FETCH_BOTH(1u, k0 + 3u * DEPTH)
+    TF_STEP(1u, 1u)
     barrier();
     if (k0 + 2u * DEPTH >= p_k) break;
-    TF_KEEP_BOTH(ra2, rb2)
+    TF_KEEP_BOTH(0u)
     barrier();
   }
+  barrier();
   uint lane = gl_SubgroupInvocationID, from = group * 80u + lane / 2u * 5u + lane % 2u * 2u;
   UNROLL for (uint i = 0u; i < TM; i++)
     UNROLL for (uint j = 0u; j < TN; j++) {

@@ -4,10 +4,10 @@ struct Tile {
   int a, b, y;    /* where the matrices of its batch entry begin */
   bool none;      /* past the last tile */
 };
-/* Tiles of eight rows of tiles follow each other down, then across: those that run together share their operands. */
+/* Tiles of sixteen rows of tiles follow each other down, then across: those that run together share their operands. */
 Tile tf_tile(uint rows, uint cols) {
   uint down = (p_m + rows - 1u) / rows, across = (p_n + cols - 1u) / cols, each = down * across;
-  uint entry = tf_group() / each, i = tf_group() % each, band = i / (8u * across) * 8u, high = min(8u, down - band);
+  uint entry = tf_group() / each, i = tf_group() % each, band = i / (16u * across) * 16u, high = min(16u, down - band);
   Tile t;
   t.none = entry >= p_batch;
   i -= band * across;

@@ -28,7 +28,7 @@ T tf_read(T v) {
   return v;
 }
 T tf_item(int at, uint i) { return tf_read(load_x(IN, at)); }
-void tf_items(int at, uint i, out T v[4]) {
+void tf_items(int at, uint i, uint step, out T v[4]) {
   load4_x(IN, at >> 2, v);
   UNROLL for (int k = 0; k < 4; k++) v[k] = tf_read(v[k]);
 }

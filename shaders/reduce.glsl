@@ -1,13 +1,15 @@
 /* Rows of elements joined to one result each, in the canonical order: 64 lanes a block of 2,048, by halving.
  *
  * The body names its type TF_ACC and gives tf_unit(), tf_join(a, b), tf_item(at, i) for element i of a row at an
- * offset, tf_items(at, i, v) for four neighbours, tf_begin(o) before a row, tf_between(v) between two PASSES over it,
+ * offset, tf_items(at, i, step, v) for four neighbours, elements i, i + step, ..., tf_begin(o) before a row, tf_between(v) between two PASSES over it,
  * tf_keep(u, v) for the value of one block of several and tf_finish(o, v).
  *
  *   TF_ROWS      16 invocations for a block, each with every 16th lane
  *   TF_QUADS     the same with four neighbouring lanes: one access where elements lie along memory
  *   TF_COLUMNS   32 results side by side, eight invocations with every eighth lane for each
  *   TF_FEW       rows of at most 16 elements, one invocation each
+ *   TF_ACROSS    as TF_COLUMNS, but 8 x 32 invocations with four neighbouring results and two lanes each: one access
+ *                for four; not for bodies that look at the result's own numbers, as variances do
  *
  * LAYOUT is one of them, plus TF_WALKS where several axes go.
  * Up to 16 blocks of a row are joined by one work group; of more, each gives a part for the next dispatch.
@@ -16,8 +18,10 @@
 #define TF_QUADS 1u
 #define TF_COLUMNS 2u
 #define TF_FEW 3u
-#define TF_WALKS 4u
-#define TF_SHAPE (LAYOUT & 3u)
+#define TF_ACROSS 4u
+#define TF_WALKS 8u
+#define TF_SHAPE (LAYOUT & 7u)
+#define TF_BESIDE (TF_SHAPE == TF_COLUMNS || TF_SHAPE == TF_ACROSS)
 shared TF_ACC tf_held[1024];
 
 /* Offset of place i of the axes from `first` to the one before `end`. */
@@ -35,7 +39,7 @@ int tf_gone(uint i) { return LAYOUT >= TF_WALKS ? tf_place(i, p_kept, p_axes) : 
 
 void tf_add_items(int at, uint i, inout TF_ACC a[4]) {
   TF_ACC v[4];
-  tf_items(at, i, v);
+  tf_items(at, i, 1u, v);
   UNROLL for (uint k = 0u; k < 4u; k++) a[k] = tf_join(a[k], v[k]);
 }
 /* Elements first .. end - 1 of a row: lane t + 16 k in a[k]. All of the work group must come here. */
@@ -97,6 +101,33 @@ TF_ACC tf_column_value(int at, uint first, uint end) {
   UNROLL for (uint k = 0u; k < 4u; k++) a[k] = tf_join(a[k], a[k + 4u]);
   return tf_halved(tf_join(tf_join(a[0], a[2]), tf_join(a[1], a[3])), g, 8u, 32u);
 }
+/* All of a block's four results at `at`; each of the first 32 invocations gets its own. */
+TF_ACC tf_across_value(int at, uint first, uint end) {
+  uint me = gl_LocalInvocationIndex, i = first + me / 8u;
+  TF_ACC a[8];
+  UNROLL for (uint k = 0u; k < 8u; k++) a[k] = tf_unit();
+  for (; i < end; i += 128u) { /* four accesses under way, which wait for no branch */
+    TF_ACC v[16];
+    UNROLL for (uint u = 0u; u < 4u; u++) {
+      TF_ACC four[4];
+      uint q = min(i + 32u * u, end - 1u);
+      tf_items(at + tf_gone(q), q, 0u, four);
+      UNROLL for (uint k = 0u; k < 4u; k++) v[4u * u + k] = four[k];
+    }
+    UNROLL for (uint u = 0u; u < 4u; u++)
+      if (i + 32u * u < end)
+        UNROLL for (uint k = 0u; k < 4u; k++) a[u % 2u * 4u + k] = tf_join(a[u % 2u * 4u + k], v[4u * u + k]);
+  }
+  UNROLL for (uint k = 0u; k < 4u; k++) tf_held[256u * k + me] = tf_join(a[k], a[k + 4u]);
+  barrier();
+  for (uint w = 128u; w >= 8u; w >>= 1) {
+    if (me < w)
+      UNROLL for (uint k = 0u; k < 4u; k++)
+        tf_held[256u * k + me] = tf_join(tf_held[256u * k + me], tf_held[256u * k + me + w]);
+    barrier();
+  }
+  return tf_held[256u * (me & 3u) + (me >> 2 & 7u)];
+}
 TF_ACC tf_few_value(int at) {
   TF_ACC a[16];
   UNROLL for (uint k = 0u; k < 16u; k++) {
@@ -110,14 +141,17 @@ TF_ACC tf_few_value(int at) {
 
 void main() {
   uint me = gl_LocalInvocationIndex, o, block = 0u;
-  bool mine, first;
+  uint from = 0u; /* the result whose elements are taken */
+  bool mine, first, takes;
   if (TF_SHAPE == TF_FEW) {
     o = tf_thread();
     mine = first = o < p_outs;
-  } else if (TF_SHAPE == TF_COLUMNS) {
+  } else if (TF_BESIDE) {
     uint cuts = (p_outs + 31u) / 32u;
     block = tf_group() / cuts;
-    o = (tf_group() - block * cuts) * 32u + (me & 31u);
+    o = (tf_group() - block * cuts) * 32u;
+    from = o + (me & 7u) * 4u;
+    o += me & 31u;
     mine = o < p_outs && block < p_blocks;
     first = mine && me < 32u;
   } else {
@@ -135,18 +169,21 @@ void main() {
     mine = o < p_outs && block < p_blocks;
     first = mine && (me & 15u) == 0u && (p_teams == 1u || block == 0u);
   }
-  int at = mine ? tf_row(o) : 0;
-  uint end = mine ? min(p_n, (block + 1u) << 11) : 0u;
+  if (TF_SHAPE != TF_ACROSS) from = o;
+  takes = from < p_outs && block < p_blocks;
+  int at = takes ? tf_row(from) : 0;
+  uint end = takes ? min(p_n, (block + 1u) << 11) : 0u;
   TF_ACC v = tf_unit();
   if (mine) tf_begin(o);
   for (uint pass = 0u; pass < PASSES; pass++) {
     if (pass != 0u) tf_between(v);
     if (TF_SHAPE == TF_FEW) { if (mine) v = tf_few_value(at); }
+    else if (TF_SHAPE == TF_ACROSS) v = tf_across_value(at, block << 11, end);
     else if (TF_SHAPE == TF_COLUMNS) v = tf_column_value(at, block << 11, end);
     else v = tf_row_value(at, block, end);
   }
   if (!first) return;
-  if (p_blocks > 16u || (TF_SHAPE == TF_COLUMNS && p_blocks > 1u))
-    tf_keep(TF_SHAPE == TF_COLUMNS ? block * p_outs + o : o * p_blocks + block, v);
+  if (p_blocks > 16u || (TF_BESIDE && p_blocks > 1u))
+    tf_keep(TF_BESIDE ? block * p_outs + o : o * p_blocks + block, v);
   else tf_finish(o, v);
 }

@@ -29,9 +29,9 @@ uvec2 tf_item(int at, uint i) {
   uvec2 w = word64_x(at);
   return uvec2((w.x | (IN == TF_F64 ? w.y & 0x7fffffffu : w.y)) != 0u ? 1u : 0u, 0u);
 }
-void tf_items(int at, uint i, out uvec2 v[4]) {
+void tf_items(int at, uint i, uint step, out uvec2 v[4]) {
   if (IN == TF_I64 || IN == TF_F64) {
-    UNROLL for (int k = 0; k < 4; k++) v[k] = tf_item(at + k, i + uint(k));
+    UNROLL for (int k = 0; k < 4; k++) v[k] = tf_item(at + k, i + step * uint(k));
     return;
   }
   uvec4 w = words4_x(IN, at >> 2);

@@ -2,7 +2,7 @@
 from libc.stdint cimport INT64_MIN, int64_t
 
 from tinyfin.backends.gpu.launch cimport *
-from tinyfin.backends.gpu.reduce cimport Memory, Reduced, reduced, run_levels
+from tinyfin.backends.gpu.reduce cimport Memory, Reduced, across, reduced, run_levels
 from tinyfin.core.abi cimport *
 from tinyfin.core.infer cimport kernel_capsule
 from tinyfin.core.layout cimport mask_of
@@ -73,6 +73,7 @@ cdef int reduce_extremum(const tf_view *const *inputs, int n, tf_view *const *ou
         return TF_EUNSUPPORTED
     if r.outs == 0:
         return TF_OK
+    across(&r, x)
     return run_levels(&r, x, EXTREMUM, PART, pack, &s, call)
 
 

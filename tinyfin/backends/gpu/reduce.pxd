@@ -5,8 +5,8 @@ from tinyfin.backends.gpu.launch cimport tf_launch
 from tinyfin.core.abi cimport tf_call, tf_view
 
 cdef enum:
-    ROWS, QUADS, COLUMNS, FEW           # layouts of reduce.glsl
-    WALKS                               # added where several axes go
+    ROWS, QUADS, COLUMNS, FEW, ACROSS   # layouts of reduce.glsl
+    WALKS = 8                           # added where several axes go
     BLOCK = 2048                        # elements of a block
     JOINED = 16                         # blocks of a row that one work group joins, elements of a row of FEW
 
@@ -27,6 +27,7 @@ cdef struct Memory:                     # of one side of a dispatch; address 0: 
 ctypedef void (*pack_fn)(tf_launch *l, const void *of, const Reduced *r, Memory source, Memory target) noexcept
 
 cdef bint reduced(Reduced *r, const tf_view *x, unsigned int mask) noexcept nogil
+cdef void across(Reduced *r, const tf_view *x) noexcept nogil
 cdef bint at_once(const Reduced *r) noexcept nogil
 cdef int run_levels(Reduced *r, const tf_view *x, uint32_t module, int item, pack_fn pack, const void *of,
                     tf_call *call) noexcept

@@ -67,9 +67,26 @@ cdef int64_t distance(int64_t stride) noexcept nogil:
     return stride if stride >= 0 else -stride
 
 
+cdef bint in_fours(const Reduced *r, int axis, int item, uint64_t address) noexcept nogil:
+    """Whether four neighbours along an axis are one access, wherever the other axes are."""
+    cdef int k
+    if r.strides[axis] != 1 or address & <uint64_t>(4 * item - 1 if item < 4 else 15):
+        return False
+    for k in range(r.axes):
+        if k != axis and r.strides[k] & 3:
+            return False
+    return True
+
+
+cdef void across(Reduced *r, const tf_view *x) noexcept nogil:
+    """Takes four results of COLUMNS at a time, where they lie so; bodies say that they can."""
+    cdef int last = r.kept - 1
+    if r.layout == COLUMNS and r.shape[last] % 4 == 0 and in_fours(r, last, tf_itemsize[x.dtype], address_of(x)):
+        r.layout = ACROSS
+
+
 cdef void plan(Reduced *r, int item, uint64_t address) noexcept nogil:
     """Layout, blocks and work groups."""
-    cdef int k
     cdef int inner = r.axes - 1
     r.blocks, r.teams = max(<int64_t>1, (r.n + BLOCK - 1) // BLOCK), 1
     if r.n <= JOINED or r.axes == 0:
@@ -82,25 +99,20 @@ cdef void plan(Reduced *r, int item, uint64_t address) noexcept nogil:
         r.teams *= 2
     if r.blocks > TEAMS:
         r.teams = 1
-    r.layout = QUADS
-    if r.strides[inner] != 1 or address & <uint64_t>(4 * item - 1 if item < 4 else 15):
-        r.layout = ROWS
-    for k in range(inner):
-        if r.strides[k] & 3:
-            r.layout = ROWS
+    r.layout = QUADS if in_fours(r, inner, item, address) else ROWS
     if r.axes - r.kept > 1 and r.shape[inner] & 3:
         r.layout = ROWS
 
 
 cdef bint at_once(const Reduced *r) noexcept nogil:
     """Whether one dispatch gives the results."""
-    return r.blocks == 1 or (r.layout != COLUMNS and r.blocks <= JOINED)
+    return r.blocks == 1 or (r.layout != COLUMNS and r.layout != ACROSS and r.blocks <= JOINED)
 
 
 cdef int64_t groups_of(const Reduced *r) noexcept nogil:
     if r.layout == FEW:
         return (r.outs + GROUP - 1) // GROUP
-    if r.layout == COLUMNS:
+    if r.layout == COLUMNS or r.layout == ACROSS:
         return (r.outs + WIDE - 1) // WIDE * r.blocks
     return (r.outs * (r.teams if r.blocks <= JOINED else r.blocks) + TEAMS - 1) // TEAMS
 
@@ -125,7 +137,7 @@ cdef void parts_of(Reduced *next, const Reduced *r, int item) noexcept nogil:
     next.kept, next.axes, next.outs, next.n = 1, 2, r.outs, r.blocks
     next.shape[0], next.shape[1] = r.outs, r.blocks
     next.strides[0], next.strides[1] = r.blocks, 1
-    if r.layout == COLUMNS:
+    if r.layout == COLUMNS or r.layout == ACROSS:
         next.strides[0], next.strides[1] = 1, r.outs
     plan(next, item, 0)
 
@@ -253,6 +265,8 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
     module = WHOLE if s.acc == TF_I64 else REAL if s.acc == TF_F32 else DOUBLE
     s.n, s.outs = r.n, r.outs
     s.by = <double>r.n if s.what == MEAN else max(<double>r.n - at.f[0], 0.0)
+    if s.what != VAR and s.what != STD:
+        across(&r, x)
     if (s.what == VAR or s.what == STD) and not at_once(&r):
         return two_passes(&r, &s, module, call)
     return run_levels(&r, x, module, tf_itemsize[s.acc], pack, &s, call)
@@ -271,6 +285,7 @@ cdef int join_parts(uint64_t address, int64_t parts, const tf_view *out, tf_call
     s.x, s.y, s.what, s.acc, s.n, s.outs = &held, out, SUM, TF_F32, parts, out.size
     s.truth = s.first = s.second = False
     s.narrow, s.means, s.by = 0, 0, 1
+    across(&r, &held)
     return run_levels(&r, &held, REAL, 4, pack, &s, call)
 
 

@@ -17,6 +17,8 @@ BFLOAT_FEATURES = BFLOAT_TYPE = 1000141000
 COMPONENTS = {HALVES: 0, BFLOATS: BFLOAT_TYPE}
 FLOAT32, SUBGROUP = 1, 3
 GROUP = 32
+SHARED_BYTES = 48 << 10
+"""Shared memory that the largest tiles take, rounded up."""
 CAPABILITIES = {
     0: (),
     HALVES: ("Float16",),
@@ -51,6 +53,8 @@ def offered(vk: Any, instance: Any, device: Any) -> int:
     if {eleven.subgroupSize, control.minSubgroupSize, control.maxSubgroupSize} != {GROUP} or not (
         matrices.cooperativeMatrix and twelve.vulkanMemoryModel
     ):
+        return 0
+    if vk.vkGetPhysicalDeviceProperties(device).limits.maxComputeSharedMemorySize < SHARED_BYTES:
         return 0
     listed = sizes(vk, instance, device)
     found = HALVES if twelve.shaderFloat16 and COMPONENTS[HALVES] in listed else 0
