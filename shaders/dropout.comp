@@ -3,19 +3,19 @@
  * Elements are numbered in row-major order; LAYOUT: 0 x has strides, 1 dense, 2 dense with four elements at a time.
  *
  * operands: out x
- * words: uint count; uint seed[2]; uint draw[2]; uint limit; uint all; float scale; uint shape[8]; int stride[8]
+ * words: uint count; uint seed[2]; uint draw[2]; uint limit; uint all; number scale; uint shape[8]; int stride[8]
  * constants: DTYPE LAYOUT
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "philox.glsl"
 #include "four.glsl"
 TF_FOUR(out)
 TF_FOUR(x)
 
-float dropped(uint w, float x) {
-  precise float v = tf_mul(x, p_scale);
-  return FB(p_all == 0u && w >= p_limit ? UB(v) : 0u);
+T dropped(uint w, T x) {
+  precise T v = tf_mul(x, p_scale);
+  return VALUE(p_all == 0u && w >= p_limit ? BITS(v) : TF_UINT(0));
 }
 
 int place(uint i) {
@@ -33,7 +33,7 @@ void main() {
   if (first >= p_count) return;
   uvec4 w = tf_philox(uvec2(block, 0u), uvec2(p_draw(0), p_draw(1)), uvec2(p_seed(0), p_seed(1)));
   if (LAYOUT == 2u && first + 4u <= p_count) {
-    precise float v[4];
+    precise T v[4];
     load4_x(DTYPE, int(block), v);
     UNROLL for (int k = 0; k < 4; k++) v[k] = dropped(w[k], v[k]);
     store4_out(DTYPE, int(block), v);

@@ -38,9 +38,13 @@ def dtype_of(name):
     return "int64" if name in ("randint_", "random_bits_") else "float32"
 
 
-@pytest.mark.parametrize("name", FILLS)
-def test_layouts(name):
-    dtype, numbers = dtype_of(name), (*FILLS[name], SEED, DRAW)
+@pytest.mark.parametrize(
+    "name, dtype",
+    [(name, dtype_of(name)) for name in FILLS]
+    + [(name, "float64") for name in FILLS if name != "random_bits_"],
+)
+def test_layouts(name, dtype):
+    numbers = (*FILLS[name], SEED, DRAW)
     for n in (1, 2, 3, 5, 2051):
         compare(name, (n,), dtype, *numbers)
     compare(name, (302,), dtype, *numbers, view=lambda t: t[1:])
@@ -55,7 +59,9 @@ def test_halves(name, dtype):
     compare(name, (33, 8), dtype, *FILLS[name], SEED, DRAW, view=lambda t: t[:, 1::2])
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "int64", "float16"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "int32", "int64", "float16", "float64"]
+)
 def test_whole_numbers(dtype):
     """As many elements of a counter as one access takes, and what is left."""
     for n in (4, 77):
@@ -70,7 +76,8 @@ def test_ranges():
         (-(1 << 63), (1 << 63) - 1), (0, (1 << 62) + 3), (5, 6), ((1 << 40) - 7, (1 << 41) + 1),
     ):  # fmt: skip
         compare("randint_", (515,), "int64", low, high, SEED, DRAW)
-        compare("randint_", (515,), "float32", low, high, SEED, DRAW)
+        for dtype in ("float32", "float64"):
+            compare("randint_", (515,), dtype, low, high, SEED, DRAW)
 
 
 def test_blocks():
@@ -84,9 +91,19 @@ def test_subnormal_results():
     for mode in (False, True):
         compare("exponential_", (2000,), "float32", 1e38, SEED, DRAW, deterministic=mode)
         compare("uniform_", (2000,), "float32", 0.0, 1e-37, SEED, DRAW, deterministic=mode)
+        compare("exponential_", (2000,), "float64", 1e308, SEED, DRAW, deterministic=mode)
+        compare("uniform_", (2000,), "float64", 0.0, 1e-307, SEED, DRAW, deterministic=mode)
+        compare("normal_", (2000,), "float64", 0.0, 1e-307, SEED, DRAW, deterministic=mode)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_many_numbers():
+    """Every quarter turn, and tails."""
+    for name in ("uniform_", "normal_", "exponential_"):
+        for dtype in ("float32", "float64"):
+            compare(name, (100_003,), dtype, *FILLS[name], SEED, DRAW)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_dropout(dtype):
     x = samples.tensor(np.random.default_rng(3).standard_normal((5, 4, 103)), dtype)
     for view in (lambda t: t, lambda t: t[1:, :, 1:], lambda t: t.transpose(0, 2).flip(1)):

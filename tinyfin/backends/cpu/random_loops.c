@@ -65,24 +65,6 @@ FN uint64_t bits64(uint32_t hi, uint32_t lo) { return (uint64_t)hi << 32 | lo; }
 FN double bits53(uint32_t hi, uint32_t lo) { return (double)(int64_t)(bits64(hi, lo) >> 11); }
 FN double bits52(uint32_t hi, uint32_t lo) { return (double)(int64_t)(bits64(hi, lo) >> 12); }
 
-/* cos(2 pi u), 0 <= u < 1: quarter turns, then the series of sine or cosine to 2^-54 of it */
-FN double cos_turn(double u) {
-  const double v = 4.0 * u, t = v + 6755399441055744.0, f = v - (t - 6755399441055744.0), z = f * f;
-  const int64_t quarter = (int64_t)(v - f) & 3;
-  static const double S[] = {6.0669357311061955e-12, -6.688035109811468e-10, 5.692172921967927e-08,
-                             -3.598843235212085e-06, 0.00016044118478735983, -0.004681754135318688,
-                             0.07969262624616705, -0.6459640975062463, 1.5707963267948966};
-  static const double C[] = {-5.294400200734623e-13, 6.565963114979473e-11, -6.386603083791852e-09,
-                             4.710874778818172e-07, -2.5202042373060607e-05, 0.0009192602748394266,
-                             -0.02086348076335296, 0.25366950790104803, -1.2337005501361697, 1.0};
-  double s = S[0], c = C[0];
-  for (int k = 1; k < 9; k++) s = s * z + S[k];
-  for (int k = 1; k < 10; k++) c = c * z + C[k];
-  s *= f;
-  const double r = quarter & 1 ? s : c;
-  return quarter == 1 || quarter == 2 ? -r : r;
-}
-
 /* As many bits as the dtype holds, so that a half never rounds up to the upper end. */
 static void uniform_f32(void *y0, const uint32_t *restrict w, int64_t n, double low, double high,
                         int bits) {
@@ -116,8 +98,8 @@ static void normal_f64(void *y0, const uint32_t *restrict w, int64_t n, double m
   double *restrict y = y0;
   for (int64_t i = 0; i < n; i += 2, w += 4) {
     const double r = __builtin_sqrt(-2.0 * vd_log((bits53(w[0], w[1]) + 1.0) * 0x1p-53));
-    y[i] = r * cos_turn(bits53(w[2], w[3]) * 0x1p-53) * std + mean;
-    y[i + 1] = r * cos_turn(bits53(w[2] - 0x40000000u, w[3]) * 0x1p-53) * std + mean;
+    y[i] = r * vd_cos2pi(bits53(w[2], w[3]) * 0x1p-53) * std + mean;
+    y[i + 1] = r * vd_cos2pi(bits53(w[2] - 0x40000000u, w[3]) * 0x1p-53) * std + mean;
   }
 }
 

@@ -18,8 +18,8 @@ cdef enum:
     STRIDED = 0
     DENSE, WIDE
 
-cdef int RANDOM = shader("random_f32")
-cdef int DROPOUT = shader("dropout_f32")
+cdef int[2] RANDOM = [shader("random_f32"), shader("random_f64")]
+cdef int[2] DROPOUT = [shader("dropout_f32"), shader("dropout_f64")]
 
 
 cdef void long_word(tf_launch *l, uint64_t value) noexcept nogil:
@@ -28,10 +28,16 @@ cdef void long_word(tf_launch *l, uint64_t value) noexcept nogil:
     word(l, <int64_t>(value >> 32))
 
 
-cdef void real_word(tf_launch *l, double value) noexcept nogil:
-    """A float in place of two words."""
-    real(l, value)
-    word(l, 0)
+cdef void real_word(tf_launch *l, double value, bint doubled) noexcept nogil:
+    """A number in place of two words."""
+    number_word(l, value, doubled)
+    if not doubled:
+        word(l, 0)
+
+
+cdef inline bint filled(const tf_view *x) noexcept nogil:
+    """Whether elements of this dtype can be made, and all be reached."""
+    return (x.dtype <= TF_F32 or computes(x)) and within_reach(x)
 
 
 cdef void axis_words(tf_launch *l, const tf_view *x) noexcept nogil:
@@ -70,15 +76,17 @@ cdef int random_fill(const tf_view *const *inputs, int n, tf_view *const *output
     cdef const tf_view *x = inputs[0]
     cdef tf_launch l
     cdef int what = <int><size_t>call.ctx, k = 2 if what == RANDINT else 0
-    cdef int per = 2 if what == RANDINT or what == BITS and x.dtype == TF_I64 else 4
+    cdef bint doubled = is_double(x)
+    cdef bint two_words = what == RANDINT or (doubled and what <= EXPONENTIAL) or (what == BITS and x.dtype == TF_I64)
+    cdef int per = 2 if two_words else 4
     cdef int unit = per * tf_itemsize[x.dtype]
     call.detail[0] = x.dtype
-    if x.dtype > TF_F32 or not within_reach(x):
+    if not filled(x):
         return TF_EUNSUPPORTED
     if x.size == 0:
         return TF_OK
     unit = 0 if unit == 2 else min(unit, 16)     # pairs of bytes go one by one
-    begin(&l, RANDOM, call)
+    begin(&l, RANDOM[doubled], call)
     write(&l, x)
     word(&l, x.size)
     long_word(&l, <uint64_t>at.i[k])
@@ -91,8 +99,8 @@ cdef int random_fill(const tf_view *const *inputs, int n, tf_view *const *output
         long_word(&l, limit_of(at.f[0]))
         long_word(&l, 0)
     else:
-        real_word(&l, at.f[0])
-        real_word(&l, at.f[1] - at.f[0] if what == UNIFORM else at.f[1])
+        real_word(&l, at.f[0], doubled)
+        real_word(&l, at.f[1] - at.f[0] if what == UNIFORM else at.f[1], doubled)
     axis_words(&l, x)
     constant(&l, 0, x.dtype)
     constant(&l, 1, what)
@@ -110,20 +118,20 @@ cdef int dropout(const tf_view *const *inputs, int n, tf_view *const *outputs, c
     cdef uint64_t limit = limit_of(at.f[0])
     cdef int unit = 4 * tf_itemsize[x.dtype], layout = layout_of(x, unit)
     call.detail[0] = x.dtype
-    if x.dtype > TF_F32 or not within_reach(x):
+    if not filled(x):
         return TF_EUNSUPPORTED
     if x.size == 0:
         return TF_OK
     if layout == WIDE and address_of(outputs[0]) % unit:
         layout = DENSE
-    begin(&l, DROPOUT, call)
+    begin(&l, DROPOUT[is_double(x)], call)
     write(&l, outputs[0])
     read(&l, x)
     word(&l, x.size)
     long_word(&l, <uint64_t>at.i[0])
     long_word(&l, <uint64_t>at.i[1])
     long_word(&l, limit)
-    real(&l, 1.0 / (1.0 - at.f[0]) if at.f[0] < 1 else 0.0)
+    number_word(&l, 1.0 / (1.0 - at.f[0]) if at.f[0] < 1 else 0.0, is_double(x))
     axis_words(&l, x)
     constant(&l, 0, x.dtype)
     constant(&l, 1, layout)
