@@ -7,7 +7,7 @@
  *   int pad[3]; int dil[3]; int b_image; int b_channel
  * constants: DTYPE MODE BIASED STRIDED
  * group: 256
- * numbers: float
+ * numbers: float double
  */
 #include "conv_place.glsl"
 
@@ -38,7 +38,7 @@ void main() {
     a = int(group * p_chans * p_rows + row % p_rows) * taps;
     leap = int(p_rows - 1u) * taps; /* from the end of one channel's taps to the next channel's */
   }
-  precise float sum = FB(0u);
+  precise T sum = T(0);
   for (uint c = 0u; c < p_chans; c++) {
     int plane = int(image) * p_b_image + int(group * p_chans + c) * p_b_channel;
     for (int r0 = 0; r0 < p_kernel(0); r0++) {
@@ -47,7 +47,7 @@ void main() {
         int at1 = tf_tap(1, k.z, r1), line = plane + (at0 * limits.y + at1) * limits.z;
         for (int r2 = 0; r2 < p_kernel(2); r2++) {
           int at2 = tf_tap(2, k.w, r2);
-          precise float v = FB(0u);
+          precise T v = T(0);
           bool inside = at0 >= 0 && at1 >= 0 && at2 >= 0;
           if (inside) v = load_b(DTYPE, line + at2);
           if (MODE == 0u || inside) sum = tf_link(load_a(DTYPE, a), v, sum);

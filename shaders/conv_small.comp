@@ -6,9 +6,9 @@
  * operands: out a b bias
  * words: uint images; uint groups; uint rows; uint chans; int outs[3]; int size[3]; int kernel[3]; int stride[3];
  *   int pad[3]; int dil[3]; int b_image; int b_channel
- * constants: DTYPE MODE BIASED WIDE DEPTH=64 PARTS=1
+ * constants: DTYPE MODE BIASED WIDE DEPTH=32 PARTS=1
  * group: 192
- * numbers: float
+ * numbers: float double
  */
 #include "conv_place.glsl"
 #define ROWS 16u
@@ -19,8 +19,8 @@
 #define TF_WORKERS 64u
 #include "conv_tile.glsl"
 #define LINE (DEPTH / 4u + 1u) /* quads of a row in shared memory, which has two sides */
-shared vec4 tf_as[32u * LINE];
-shared uvec4 tf_bs[32u * LINE];
+shared T4 tf_as[32u * LINE];
+shared TF_UINT4 tf_bs[32u * LINE];
 #define TF_FETCH(k0)                                                                                   \
   TF_FETCH_START(k0)                                                                                   \
   UNROLL for (uint x = 0u; x < DEPTH / 8u; x++) {                                                      \
@@ -34,11 +34,11 @@ shared uvec4 tf_bs[32u * LINE];
   }
 /* Four places of each chain. */
 #define TF_STEP                                                                                        \
-  vec4 a[2] = {tf_as[(16u * side + row) * LINE + k], tf_as[(16u * side + row + 8u) * LINE + k]};       \
-  uvec4 b[2] = {tf_bs[(16u * side + col) * LINE + k], tf_bs[(16u * side + col + 8u) * LINE + k]};      \
+  T4 a[2] = {tf_as[(16u * side + row) * LINE + k], tf_as[(16u * side + row + 8u) * LINE + k]};         \
+  TF_UINT4 b[2] = {tf_bs[(16u * side + col) * LINE + k], tf_bs[(16u * side + col + 8u) * LINE + k]};   \
   UNROLL for (uint e = 0u; e < 4u; e++)                                                                \
     UNROLL for (uint i = 0u; i < 4u; i++)                                                              \
-      if (!TF_HOLES || b[i % 2u][e] != TF_HOLE) sum[i] = tf_link(a[i / 2u][e], FB(b[i % 2u][e]), sum[i]);
+      if (!TF_HOLES || b[i % 2u][e] != TF_HOLE) sum[i] = tf_link(a[i / 2u][e], VALUE(b[i % 2u][e]), sum[i]);
 
 void main() {
   Tile tile = tf_tile();
@@ -47,8 +47,9 @@ void main() {
   bool works = me < TF_WORKERS;
   int a_row = tf_a_row();
   ivec3 limits = tf_limits();
-  precise float ra[DEPTH / 8u], sum[4] = {FB(0u), FB(0u), FB(0u), FB(0u)};
-  uint rb[DEPTH / 8u], depth = tile.conv.depth;
+  precise T ra[DEPTH / 8u], sum[4] = {T(0), T(0), T(0), T(0)};
+  TF_UINT rb[DEPTH / 8u];
+  uint depth = tile.conv.depth;
   TF_TABLE_START
   tf_table_columns(tile);
   if (!works) {
@@ -84,7 +85,7 @@ void main() {
   for (uint i = 0u; works && i < 4u; i++) {
     uint r = tile.row + row + i / 2u * 8u, c = col + i % 2u * 8u;
     if (r >= p_rows || tile.col + c >= tile.conv.cols) continue;
-    precise float v = sum[i];
+    precise T v = sum[i];
     if (BIASED != 0u) v = tf_add(v, load_bias(DTYPE, tile.conv.y / line + int(r)));
     store_out(TF_RESULT, tile.conv.y + int(r) * line + tf_results[c], v);
   }

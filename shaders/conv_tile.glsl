@@ -6,7 +6,7 @@
  * for a word, each has three coordinates, whose sums must be inside.
  *
  * PARTS, a constant: pieces that chains are cut into, in whole blocks of the table; the results of each follow those
- * of the one before it, as float32.
+ * of the one before it, in the type that computes.
  *
  * TF_HOLES: what is not inside is left out of the chains; else it is 0. TF_LOADERS: how many invocations load; the
  * table of the chains is a ring of two blocks of as many places, each loader writes its place of the next block.
@@ -15,8 +15,15 @@
 shared ivec2 tf_columns[COLS], tf_chains[2u * TF_LOADERS];
 shared ivec2 tf_columns_more[COLS * WIDE + 1u], tf_chains_more[2u * TF_LOADERS * WIDE + 1u];
 shared int tf_results[COLS], tf_in_row[2u * TF_LOADERS];
-#define TF_RESULT (PARTS > 1u ? TF_F32 : DTYPE)
-#define TF_HOLE 0x7fedcba9u /* a NaN that no tensor has, since theirs of these bits become another */
+#define TF_RESULT (PARTS > 1u ? TF_OWN : DTYPE)
+/* A NaN that no tensor has, since theirs of these bits become another. */
+#ifdef TF_DOUBLE
+#define TF_HOLE 0x7ffdcba987654321UL
+#define TF_OTHER TF_D_NAN
+#else
+#define TF_HOLE 0x7fedcba9u
+#define TF_OTHER 0x7fc00000u
+#endif
 struct Tile {
   Conv conv;
   uint row, col; /* the first ones */
@@ -125,7 +132,7 @@ void tf_table_columns(Tile t) {
 }
 
 /* An element of b as bits. What is not inside is read too, from the first element: nothing waits for a branch then. */
-uint tf_element(ivec2 column, ivec2 chain, uint i, uint k, ivec3 limits) {
+TF_UINT tf_element(ivec2 column, ivec2 chain, uint i, uint k, ivec3 limits) {
   bool outside;
   if (WIDE == 0u) {
     int tap = MODE == 2u ? column.y : chain.y, place = MODE == 2u ? chain.y : column.y;
@@ -134,14 +141,14 @@ uint tf_element(ivec2 column, ivec2 chain, uint i, uint k, ivec3 limits) {
     ivec2 more = tf_columns_more[i] + tf_chains_more[k];
     outside = any(greaterThanEqual(uvec3(more, column.y + chain.y), uvec3(limits)));
   }
-  uint w = UB(load_b(DTYPE, outside ? 0 : column.x + chain.x));
-  if (TF_HOLES && w == TF_HOLE) w = 0x7fc00000u;
-  return outside ? (TF_HOLES ? TF_HOLE : 0u) : w;
+  TF_UINT w = BITS(load_b(DTYPE, outside ? 0 : column.x + chain.x));
+  if (TF_HOLES && w == TF_HOLE) w = TF_OTHER;
+  return outside ? (TF_HOLES ? TF_HOLE : TF_UINT(0)) : w;
 }
 /* One of a; -0 behind the last place, which with 0 in b leaves a chain as it is. */
-float tf_weight(int row, int at) {
-  uint w = UB(load_a(DTYPE, at < 0 ? 0 : row + at));
-  return FB(at < 0 ? 0x80000000u : w);
+T tf_weight(int row, int at) {
+  TF_UINT w = BITS(load_a(DTYPE, at < 0 ? 0 : row + at));
+  return VALUE(at < 0 ? BITS(TF_NOTHING) : w);
 }
 
 /* What x of loader t loads: neighbours along k in a, in b along columns but where k are neighbours in memory. A

@@ -5,6 +5,8 @@
 #define TF_OWN TF_F32 /* the dtype that holds a T; its bits, and back */
 #define TF_UINT uint
 #define T2 vec2
+#define T4 vec4
+#define TF_UINT4 uvec4
 #define TF_EACH_WORDS 1u
 #define TF_WIDE_BITS(x) tf_f32_to_f64(UB(x))
 #define TF_EXP vm_exp

@@ -16,6 +16,8 @@
 #define TF_OWN TF_F64
 #define TF_UINT uint64_t
 #define T2 dvec2
+#define T4 dvec4
+#define TF_UINT4 u64vec4
 #define TF_EACH_WORDS 2u
 #define TF_WIDE_BITS(x) unpackDouble2x32(x)
 #define TF_EXP vd_exp

@@ -43,15 +43,15 @@ QUOTIENTS = (
 )
 """Rows with quotients and roots of `vmath`: in normal mode they take subnormal numbers for zeros on every GPU,
 while the CPU keeps them."""
-TINY = 2.0**-64
-"""Factor that makes products of ordinary numbers subnormal."""
+TINY = {"float32": 2.0**-64, "float64": 2.0**-520}
+"""Dtype -> factor that makes products of ordinary numbers subnormal."""
 SMALLEST = {"float32": 0x00800000, "float16": 0x0400, "bfloat16": 0x0080, "float64": 1 << 52}
 """Bits of the smallest normal numbers."""
 INFINITY = {"float32": 0x7F800000, "float16": 0x7C00, "bfloat16": 0x7F80, "float64": 0x7FF << 52}
 REFUSAL = "forbids running it on the cpu"
 MAIN = ("float32", "int64", "bool")
 """Dtypes that take every call of a row that is not elementwise; the others take a third of them each."""
-CHAINS = ("matmul", "linear")
+CHAINS = ("matmul", "linear", "conv", "conv_grad_input", "conv_grad_weight")
 """Families whose chains of products may be rounded otherwise in normal mode: twice where a device does not fuse, in
 the hardware's order where it multiplies matrices."""
 CHAIN = 256 * 2.0**-23
@@ -258,8 +258,8 @@ class Comparison:
                     self.one(name, call, dtype, layout, NORMAL)
                     if self.twice(dtype, layout, structured, k == 0):
                         self.one(name, call, dtype, layout, DETERMINISTIC)
-                    if structured and layout == "dense" and dtype == "float32":
-                        self.one(name, call, dtype, layout, DETERMINISTIC, TINY)
+                    if structured and layout == "dense" and dtype in TINY:
+                        self.one(name, call, dtype, layout, DETERMINISTIC, TINY[dtype])
                     if table.TABLE[name].inplace and layout in TWINS and is_solid(call):
                         self.one(name + "_", call, dtype, layout, NORMAL)
                     if self.outcome.lost:

@@ -166,6 +166,51 @@ def test_parts(parts, x, w, dtype, gpu):
     same(lambda g, x: WEIGHT(g, x, size=w[2:], **step), g, t)  # whole chains in deterministic mode
 
 
+FLOAT64 = (
+    ((2, 3, 9, 11), (4, 3, 3, 3), {"padding": 1}),
+    ((2, 6, 17, 19), (34, 3, 3, 2), {"groups": 2, "stride": (1, 2), "padding": 1}),
+    ((2, 20, 12, 9), (18, 20, 2, 3), {"stride": 2, "dilation": (3, 1), "padding": (2, 1)}),
+    ((1, 5, 7, 6, 5), (20, 5, 2, 3, 1), {"padding": (0, 1, 0)}),
+    ((1, 9, 300), (8, 9, 40), {"padding": 5, "dilation": 2}),
+)
+"""Results by themselves and in tiles, tap by tap and with too many for a word, that reach nothing and that all reach."""
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+@pytest.mark.parametrize("x, w, step", FLOAT64)
+def test_float64(x, w, step, tiny):
+    """The bits, with subnormal numbers flushed where chains come near them."""
+    scale = 2.0**-520 if tiny else 1.0
+    wide = [(random(*s).double() / 3) * scale for s in (x, w)]
+    g = (grads(x, w, step).double() / 3) * scale
+    same(lambda *a: CONV(*a, **step), *wide, random(w[0]).double() * scale * scale)
+    same(lambda g, w: INPUT(g, w, size=x[2:], **step), g, wide[1])
+    same(lambda g, x: WEIGHT(g, x, size=w[2:], **step), g, wide[0])
+    same(lambda g, x: WEIGHT(g.flip(2), x.flip(2), size=w[2:], **step), g, wide[0])
+
+
+def test_float64_special_values():
+    """NaN and infinity stay where their taps are, also the NaN that marks a tap that reaches nothing."""
+    bits = np.array([0x7FFDCBA987654321, 0x7FF << 52, 1 << 63, 1], np.uint64)
+    g, w = (random(*s).double().numpy().copy() for s in ((1, 26, 6, 6), (26, 26, 3, 3)))
+    g[0, :4, 2, 2], g[0, 4:8, 0, 0] = bits.view(np.float64), np.inf
+    w[5, 3], w[6, 4, 0, 0] = -np.inf, np.nan
+    for columns in (26, 2):
+        v = tf.tensor(w[:, :columns].copy())
+        same(lambda g, w: INPUT(g, w, padding=1, size=(6, 6)), tf.tensor(g), v)
+
+
+def test_float64_in_normal_mode(parts, gpu):
+    """Roundings of links apart; chains are not cut."""
+    x, w, step = FLOAT64[2]
+    g, t = grads(x, w, step).double() / 3, random(*x).double() / 3
+    parts(4)
+    with tf.deterministic(False):
+        near = WEIGHT(g.to(gpu), t.to(gpu), size=w[2:], **step).cpu()
+        near = near - WEIGHT(g, t, size=w[2:], **step)
+    assert near.abs().max() < 1e-12
+
+
 def test_only_parts_refuses():
     with pytest.raises(ValueError, match="parts is 3"):
         only_parts(3)

@@ -158,16 +158,6 @@ def test_order_of_dependent_work(gpu):
     assert x.cpu().tolist() == [300.0] * 1000
 
 
-def test_what_has_no_shader_falls_back(gpu):
-    x, w = (samples.tensor(np.arange(float(n)).reshape(1, 1, n), "float64") for n in (6, 3))
-    tf.backends.base.STATE["warned"].clear()
-    with pytest.warns(
-        RuntimeWarning, match="conv1d runs on the cpu: .* has no kernel for it with float64"
-    ):
-        got = tf.nn.functional.conv1d(x.to(gpu), w.to(gpu))
-    assert got.cpu().tolist() == tf.nn.functional.conv1d(x, w).tolist()
-
-
 def test_a_training_step(gpu):
     """Rows with and without shaders together: the CPU's losses."""
     losses = {}

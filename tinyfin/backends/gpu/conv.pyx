@@ -2,7 +2,8 @@
 
 What a product is made of depends on the mode (conv_place.glsl). Which body computes it depends on the shape
 alone, and each gives every element the same one chain. In normal mode the chains of gradients of weights, which
-run over all places of all images, are cut into parts that are computed at once and added.
+run over all places of all images, are cut into parts that are computed at once and added. float64 has neither the
+largest tiles, whose operands take twice the shared memory, nor parts.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -15,8 +16,8 @@ from tinyfin.core.infer cimport kernel_capsule
 
 from tinyfin.backends.gpu.modules import shader
 
-cdef int DIRECT = shader("conv_direct_f32")
-cdef int SMALL = shader("conv_small_f32")
+cdef int[2] DIRECT = [shader("conv_direct_f32"), shader("conv_direct_f64")]
+cdef int[2] SMALL = [shader("conv_small_f32"), shader("conv_small_f64")]
 cdef int TILES = shader("conv_f32")
 
 cdef enum:
@@ -67,7 +68,7 @@ cdef struct Product:
 
 
 cdef bint taken(const tf_view *a, const tf_view *b) noexcept nogil:
-    return TF_F16 <= a.dtype <= TF_F32 and a.dtype == b.dtype
+    return computes(a) and a.dtype == b.dtype
 
 
 cdef void describe(Product *q, int mode, const tf_view *x, const tf_view *w, const tf_view *y,
@@ -165,6 +166,7 @@ cdef int run(Product *q, tf_call *call) noexcept:
     cdef tf_launch l
     cdef int64_t groups, parts = 1
     cdef uint64_t held = 0
+    cdef bint doubled = is_double(q.out)
     cdef int rc, k, a
     cdef int strips[2]
     cdef const int64_t *fields[6]
@@ -179,15 +181,15 @@ cdef int run(Product *q, tf_call *call) noexcept:
         return rc
     if q.mode != WEIGHT_GRAD and (q.rows <= FEW_ROWS or q.classes > MANY_CLASSES):
         groups = (q.out.size + GROUP - 1) // GROUP
-        begin(&l, DIRECT, call)
+        begin(&l, DIRECT[doubled], call)
         constant(&l, 3, q.stride[0] != 1 or q.stride[1] != 1 or q.stride[2] != 1)
-    elif q.rows <= SMALL_ROWS or (tiles(q, 64, 64) * most_parts(q, TILES_BLOCK) < FEW_TILES
-                                  and not features(q.out) & IS_SOFTWARE):
+    elif doubled or q.rows <= SMALL_ROWS or (tiles(q, 64, 64) * most_parts(q, TILES_BLOCK) < FEW_TILES
+                                             and not features(q.out) & IS_SOFTWARE):
         groups = tiles(q, 16, 16)
-        parts = parts_of(q, groups, SMALL_BLOCK)
-        begin(&l, SMALL, call)
+        parts = 1 if doubled else parts_of(q, groups, SMALL_BLOCK)
+        begin(&l, SMALL[doubled], call)
         constant(&l, 3, wide(q))
-        constant(&l, 4, SMALL_DEPTH)
+        constant(&l, 4, SMALL_DEPTH // 2 if doubled else SMALL_DEPTH)     # as many bytes of shared memory
         constant(&l, 5, parts)
     else:
         strips[0] = strips[1] = 1
