@@ -7,7 +7,7 @@
  * of a gradient that an invocation keeps: 1, 2 or 4.
  *
  * operands: one two g q k v mask aux
- * words: uint queries; uint keys; uint width; uint columns; uint group; float scale; int row[5]; int step[5]
+ * words: uint queries; uint keys; uint width; uint columns; float scale; int row[5]; int step[5]
  * constants: DTYPE MASK CAUSAL SIDE QUADS COLUMNS
  * group: 128
  * numbers: float
@@ -40,7 +40,7 @@ void to_head(uint place, uint sub) {
   at[V] = origin(V, place, 0u);
   at[G] = origin(G, place, sub);
   at[MASKS] = MASK != NO_MASK ? origin(MASKS, place, sub) : 0;
-  line = (place * p_group + sub) * p_queries;
+  line = (place * group() + sub) * p_queries;
 }
 /* What each query of a block needs. */
 void load_queries(uint query) {
@@ -74,10 +74,10 @@ void main() {
   uint rows = SIDE == 0u ? p_queries : p_keys, tiles = (rows + 63u) / 64u, id = tf_group();
   column = id % slices * 32u * COLUMNS;
   id /= slices;
-  if (id >= (SIDE == 0u ? heads() : heads() / p_group) * tiles) return;
+  if (id >= (SIDE == 0u ? heads() : heads() / group()) * tiles) return;
   uint head = id / tiles, tile_number = SIDE == 0u ? tiles - 1u - id % tiles : id % tiles; /* the longest begin first */
-  uint place = SIDE == 0u ? head / p_group : head, sub = SIDE == 0u ? head % p_group : 0u;
-  uint sub_stop = SIDE == 0u ? sub + 1u : p_group;
+  uint place = SIDE == 0u ? head / group() : head, sub = SIDE == 0u ? head % group() : 0u;
+  uint sub_stop = SIDE == 0u ? sub + 1u : group();
   first = tile_number * 64u;
   uint begin = SIDE != 0u && CAUSAL != 0u ? first : 0u, stop = SIDE == 0u ? p_keys : p_queries;
   if (SIDE == 0u && CAUSAL != 0u) stop = min(stop, first + 64u);

@@ -6,7 +6,7 @@
  * of the result that an invocation keeps: 1, 2 or 4.
  *
  * operands: out lse q k v mask aux
- * words: uint queries; uint keys; uint width; uint columns; uint group; float scale; int row[5]; int step[5]
+ * words: uint queries; uint keys; uint width; uint columns; float scale; int row[5]; int step[5]
  * constants: DTYPE MASK CAUSAL QUADS COLUMNS
  * group: 128
  * numbers: float
@@ -37,7 +37,7 @@ void main() {
   uint id = tf_group(), slice = id % slices, me = gl_LocalInvocationIndex;
   id /= slices;
   if (id >= heads() * tiles) return;
-  uint head = id / tiles, place = head / p_group, sub = head % p_group;
+  uint head = id / tiles, place = head / group(), sub = head % group();
   first = (tiles - 1u - id % tiles) * 64u; /* the longest tiles of causal attention begin first */
   column = slice * 32u * COLUMNS;
   q_at = origin(Q, place, sub);

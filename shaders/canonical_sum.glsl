@@ -3,16 +3,16 @@
  * 64 invocations are a team; a work group may hold several, which all go through the same barriers, so their
  * sums must have the same length (or ask for TF_MOST of them, terms past the end are not added).
  *
- *   precise float s;
+ *   precise T s;
  *   TF_CANONICAL_SUM(s, n, load_x(DTYPE, base + int(i)));     the term may use i
  */
-shared float tf_lanes[TF_GROUP];
+shared T tf_lanes[TF_GROUP];
 #define TF_LANE (gl_LocalInvocationIndex & 63u)
 #define TF_TEAM (gl_LocalInvocationIndex >> 6)
 #define TF_TEAMS (TF_GROUP / 64u)
 
 /* The sum of the team's 64 numbers: lane j takes lane j + 32, then + 16, ... + 1; all get it. */
-float tf_halved(float v) {
+T tf_halved(T v) {
   uint lane = TF_LANE, me = gl_LocalInvocationIndex;
   tf_lanes[me] = v;
   barrier();
@@ -20,7 +20,7 @@ float tf_halved(float v) {
     if (lane < w) tf_lanes[me] = tf_add(tf_lanes[me], tf_lanes[me + w]);
     barrier();
   }
-  precise float r = tf_lanes[me - lane];
+  precise T r = tf_lanes[me - lane];
   barrier();
   return r;
 }
@@ -29,7 +29,7 @@ float tf_halved(float v) {
 #define TF_CANONICAL_SUM(RESULT, N, TERM)                                                               \
   {                                                                                                     \
     uint tf_n = (N), tf_blocks = (tf_n + 2047u) >> 11;                                                  \
-    precise float tf_high = TF_NOTHING, tf_middle = TF_NOTHING, tf_low;                                 \
+    precise T tf_high = TF_NOTHING, tf_middle = TF_NOTHING, tf_low;                                     \
     for (uint tf_block = 0u; tf_block < tf_blocks; tf_block++) {                                        \
       uint tf_end = min(tf_n, (tf_block + 1u) << 11);                                                   \
       tf_low = TF_NOTHING;                                                                              \
@@ -49,5 +49,5 @@ float tf_halved(float v) {
       if ((tf_blocks & 2047u) != 0u && (tf_blocks >> 11 & 63u) == TF_LANE) tf_high = tf_add(tf_high, tf_middle); \
       RESULT = tf_halved(tf_high);                                                                      \
     }                                                                                                   \
-    if (tf_n == 0u) RESULT = FB(0u);                                                                    \
+    if (tf_n == 0u) RESULT = T(0);                                                                      \
   }

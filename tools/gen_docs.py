@@ -13,7 +13,7 @@ Generated from the rows by `tools/gen_docs.py`; `tinyfin.backend_support()` show
 *Gradient*: `any` order, by rules of their own or by the formula; `none` where the result is not differentiable.
 *Dtypes*: b bool, i integers, f float32 and float64, h float16 and bfloat16.
 *GPU*: `shader` has kernels of its own on `vulkan` and `opengl`, `formula` is made of other operations, `view` moves nothing.
-In float64, `shader` means devices that have it and 64-bit integers; convolutions, attention and random numbers run on the CPU then.
+In float64, `shader` means devices that have it and 64-bit integers; others leave it to the CPU.
 *Where*: f function of `tinyfin`, m method of `Tensor`, i in-place method `name_` as well; others are used by
 `tinyfin.nn.functional`.
 """

@@ -76,6 +76,30 @@ def test_layouts(view):
     compare(tensors((2, 4), 6, 67, 5, 3, kv=2), causal=True, view=view)
 
 
+@pytest.mark.parametrize("view", [plain, transposed, scattered])
+@pytest.mark.parametrize("causal", [False, True])
+def test_float64(view, causal):
+    """Few queries and several blocks of them, heads that share keys; subnormal numbers, kept and flushed."""
+    compare(tensors((2, 4), 6, 67, 5, 3, kv=2), causal=causal, view=view, dtype="float64")
+    arrays = tensors((1, 4), 66, 70, 5, 4, kv=2)
+    compare(arrays, causal=causal, view=view, dtype="float64")
+    for mode in (False, True):
+        tiny = [a * 2.0**-520 for a in arrays]
+        compare(tiny, causal=causal, view=view, dtype="float64", deterministic=mode)
+
+
+def test_float64_masks():
+    rng = np.random.default_rng(6)
+    chosen = rng.uniform(size=(2, 1, 5, 70)) > 0.4
+    chosen[0, 0, 3] = False
+    arrays = tensors((2, 3), 5, 70, 4, 6)
+    arrays[1][0, 1, 2], arrays[2][1, 0, 66] = 1e200, np.inf
+    arrays[3][1, 1, 69] = np.nan
+    added = np.where(chosen, rng.standard_normal(chosen.shape), -np.inf)
+    for mask in (chosen, added, added.astype("float32")):
+        compare(arrays, mask, scale=0.3, dtype="float64")
+
+
 def test_many_axes():
     compare(tensors((2, 1, 3, 2, 2, 2), 3, 4, 3, 2, kv=1), view=scattered)
 
@@ -98,12 +122,14 @@ def test_masks(shape):
 
 def test_empty():
     for sizes in ((0, 5, 3, 2), (5, 0, 3, 2), (5, 4, 0, 2), (5, 4, 3, 0)):
-        compare(tensors((2, 2), *sizes), scale=0.5)
+        for dtype in ("float32", "float64"):
+            compare(tensors((2, 2), *sizes), scale=0.5, dtype=dtype)
     compare(tensors((0, 2), 3, 4, 5, 6))
 
 
 def test_wide():
-    compare(tensors((1,), 2, 3, 1030, 1025))
+    for dtype in ("float32", "float64"):
+        compare(tensors((1,), 2, 3, 1030, 1025), dtype=dtype)
 
 
 def test_special_values():

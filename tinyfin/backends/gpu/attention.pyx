@@ -1,7 +1,7 @@
 """Scaled dot-product attention, tile by tile: no buffer of queries x keys, backward neither.
 
 q is (..., heads, queries, width), k and v (..., heads of keys, keys, width); any strides. The order of operations
-is that of backends/cpu/attention_loops.h.
+is that of backends/cpu/attention_loops.h. float64 takes the bodies of one row whatever the shape.
 """
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
@@ -23,11 +23,11 @@ cdef enum:
     FEW = 16                         # rows below which those bodies run
     FEWEST = 16                      # tiles below which they run too
 
-cdef int ROW = shader("attention_row_f32")
+cdef int[2] ROW = [shader("attention_row_f32"), shader("attention_row_f64")]
 cdef int TILE = shader("attention_tile_f32")
-cdef int DELTA = shader("attention_delta_f32")
+cdef int[2] DELTA = [shader("attention_delta_f32"), shader("attention_delta_f64")]
 cdef int GRAD_TILE = shader("attention_grad_tile_f32")
-cdef int GRAD_ROW = shader("attention_grad_row_f32")
+cdef int[2] GRAD_ROW = [shader("attention_grad_row_f32"), shader("attention_grad_row_f64")]
 cdef int TABLE_MODULE = shader("table")
 
 
@@ -39,7 +39,7 @@ cdef struct Job:
     int64_t step[OPERANDS]
     int64_t queries, keys, width, columns, group, heads
     int dtype, mask
-    bint causal
+    bint causal, doubled
     double scale
     Table table
     uint64_t aux, aux_bytes
@@ -67,10 +67,10 @@ cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, co
     s.x[Q], s.x[K], s.x[V], s.x[MASK], s.x[G], s.x[OUT], s.x[LSE] = q, k, v, mask, g, out, lse
     if mask.flags & TF_ABSENT:
         s.x[MASK] = NULL
-    s.dtype = q.dtype
+    s.dtype, s.doubled = q.dtype, is_double(q)
     s.mask = mask.dtype if s.x[MASK] != NULL else NO_MASK
     s.call.detail[0] = q.dtype
-    if not TF_F16 <= q.dtype <= TF_F32:
+    if not computes(q):
         return TF_EUNSUPPORTED
     s.queries, s.keys, s.width, s.columns = q.shape[n], k.shape[n], q.shape[n + 1], v.shape[n + 1]
     s.causal, s.scale = at.i[0] != 0, at.f[0] if at.i[1] else 1.0 / sqrt(<double>s.width)
@@ -103,6 +103,7 @@ cdef int set_up(Job *s, const tf_view *q, const tf_view *k, const tf_view *v, co
     s.table.n = 0
     entry(&s.table, n)
     entry(&s.table, s.heads)
+    entry(&s.table, s.group)
     for d in range(n):
         entry(&s.table, shape[d])
     for o in range(OPERANDS):
@@ -128,8 +129,7 @@ cdef void shape_words(tf_launch *l, const Job *s) noexcept nogil:
     word(l, s.keys)
     word(l, s.width)
     word(l, s.columns)
-    word(l, s.group)
-    real(l, s.scale)
+    number_word(l, s.scale, s.doubled)
     for o in range(OUT):
         word(l, s.row[o])
     for o in range(OUT):
@@ -151,7 +151,7 @@ cdef bint quads(const Job *s, int o, int64_t columns) noexcept nogil:
     """Whether rows of an operand are dense, begin at multiples of four elements and lie behind its first element."""
     cdef int d
     cdef bint fits = columns % 4 == 0 and (s.step[o] == 1 or columns == 0) and s.row[o] >= 0 and s.row[o] % 4 == 0
-    for d in range(2 + <int>s.table.word[0], s.table.n):
+    for d in range(3 + <int>s.table.word[0], s.table.n):
         fits = fits and (not within(s, o, d) or s.table.word[d] >= 0 and s.table.word[d] % 4 == 0)
     return fits and address_of(s.x[o]) % (4 * tf_itemsize[s.dtype]) == 0
 
@@ -159,7 +159,7 @@ cdef bint quads(const Job *s, int o, int64_t columns) noexcept nogil:
 cdef inline bint within(const Job *s, int o, int d) noexcept nogil:
     """Whether word d of the table is a stride of operand o."""
     cdef int64_t n = s.table.word[0]
-    return 2 + n * (1 + o) <= d < 2 + n * (2 + o) or d == 2 + 8 * n + o
+    return 3 + n * (1 + o) <= d < 3 + n * (2 + o) or d == 3 + 8 * n + o
 
 
 cdef int64_t columns_of(int64_t width) noexcept nogil:
@@ -205,9 +205,9 @@ cdef int attention(const tf_view *const *inputs, int n, tf_view *const *outputs,
     rc = put_aux(&s, memory, 4 * HEAD)
     if rc != TF_OK:
         return rc
-    if s.queries >= FEW and s.width > 0 and s.heads * ((s.queries + 63) // 64) >= FEWEST:
+    if not s.doubled and s.queries >= FEW and s.width > 0 and s.heads * ((s.queries + 63) // 64) >= FEWEST:
         return forward_tiles(&s, outputs)
-    begin(&l, ROW, call)
+    begin(&l, ROW[s.doubled], call)
     write(&l, outputs[0])
     write(&l, outputs[1])
     read_scores(&l, &s)
@@ -226,14 +226,13 @@ cdef int deltas(Job *s) noexcept:
     """What each row of queries needs, into aux."""
     cdef tf_launch l
     cdef int64_t lines = s.heads * s.queries
-    begin(&l, DELTA, s.call)
+    begin(&l, DELTA[s.doubled], s.call)
     bytes_of(&l, s.aux, s.aux_bytes, True)
     read(&l, s.x[G])
     read(&l, s.x[OUT])
     read(&l, s.x[LSE])
     word(&l, s.queries)
     word(&l, s.columns)
-    word(&l, s.group)
     word(&l, lines)
     word(&l, s.row[G])
     word(&l, s.row[OUT])
@@ -253,7 +252,7 @@ cdef int side(Job *s, int which, tf_view *one, tf_view *two) noexcept:
     cdef int64_t tiles = heads * ((rows_of + 63) // 64)
     if one.size == 0 and (two == NULL or two.size == 0):
         return TF_OK
-    if rows_of >= FEW and s.width > 0 and tiles >= FEWEST:
+    if not s.doubled and rows_of >= FEW and s.width > 0 and tiles >= FEWEST:
         columns = columns_of(widest)
         begin(&l, GRAD_TILE, s.call)
         constant(&l, 4, quads(s, Q, s.width) and quads(s, K, s.width) and quads(s, V, s.columns)
@@ -262,7 +261,7 @@ cdef int side(Job *s, int which, tf_view *one, tf_view *two) noexcept:
         constant(&l, 5, columns)
         spread(&l, tiles * max(<int64_t>1, (widest + 32 * columns - 1) // (32 * columns)))
     else:
-        begin(&l, GRAD_ROW, s.call)
+        begin(&l, GRAD_ROW[s.doubled], s.call)
         spread(&l, heads * rows_of * slices(widest))
     write(&l, one)
     if two != NULL:
@@ -291,7 +290,7 @@ cdef int attention_grad(const tf_view *const *inputs, int n, tf_view *const *out
     rc = set_up(&s, inputs[1], inputs[2], inputs[3], inputs[4], inputs[0], inputs[5], inputs[6], at)
     if rc != TF_OK or outputs[0].size + outputs[1].size + outputs[2].size == 0:
         return rc
-    nbytes = 4 * <uint64_t>(HEAD + 2 * s.heads * s.queries)
+    nbytes = 4 * HEAD + (8 if s.doubled else 4) * <uint64_t>(2 * s.heads * s.queries)
     try:
         memory = scratch(s.where, nbytes)
     except BaseException as error:
