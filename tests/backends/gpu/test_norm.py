@@ -4,6 +4,7 @@ import pytest
 from backends.gpu.alike import same_row
 
 import tinyfin as tf
+from tinyfin import profiler
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -173,6 +174,22 @@ def test_norms_of_few_long_rows(rows, n, deterministic):
         same_row("layer_norm_grad", g, x, mean, rstd, w, (n,), 1e-5, True, True)
         _, rstd = same_row("native_rms_norm", x, w, (n,), None)
         same_row("rms_norm_grad", g, x, rstd, w, (n,), None, True)
+
+
+def test_few_long_rows_of_float64(gpu):
+    """The same bodies, of float64."""
+    x, g = (tf.randn(2, 10240, dtype=tf.float64) * 5 for _ in range(2))
+    w = tf.rand(10240, dtype=tf.float64) + 0.5
+    same_row("softmax_grad", g, same_row("softmax", x, 1, None)[0], 1)
+    same_row("cross_entropy_forward", x, tf.arange(2), None, "mean", -100)
+    _, mean, rstd = same_row("native_layer_norm", x, (10240,), w, g[0], 1e-5)
+    same_row("layer_norm_grad", g, x, mean, rstd, w, (10240,), 1e-5, True, True)
+    with tf.deterministic():
+        same_row("native_rms_norm", x, w, (10240,), None)
+    x = x.to(gpu)
+    with profiler.profile() as p:
+        x.softmax(1)
+    assert [len(e.dispatches) for e in p.events()] == [4]
 
 
 def test_norms_of_few_long_rows_without_weights():

@@ -65,7 +65,7 @@ cdef int softmax_rows(Rows *r, int kind, const tf_view *x, const tf_view *y, con
     cdef int64_t n = blocks_of(r.n)
     cdef int rc
     of[0], of[1], of[2] = x, y, g
-    if is_double(y) or not scanty(r):
+    if not scanty(r):
         return softmax_stage(r, 0, kind, of, NULL, NULL, call)
     lay_out_blocks(r)
     rc = floats(&largest, y, r.count * CUTS, keep, call)
@@ -226,7 +226,7 @@ cdef int norm(const tf_view *const *inputs, int n, tf_view *const *outputs,
             return rc
     if rms and not at.i[9]:
         eps = 2.220446049250313e-16 if is_double(x) else 1.1920928955078125e-07
-    stage = scanty(&r) and one_axis(&r) and not is_double(x)
+    stage = scanty(&r) and one_axis(&r)
     if stage:
         rc = norm_stats(&r, x, rms, eps, outputs, keep, call)
         if rc != TF_OK:
@@ -285,7 +285,7 @@ cdef int norm_grad(const tf_view *const *inputs, int n, tf_view *const *outputs,
         if rc != TF_OK:
             return rc
     if y.size:
-        stage = scanty(&r) and one_axis(&r) and not is_double(y)
+        stage = scanty(&r) and one_axis(&r)
         if stage:
             rc = floats(&means, y, 2 * r.count, keep, call)
             rc = rc if rc != TF_OK else norm_means(&r, v, rms, &means, keep, call)

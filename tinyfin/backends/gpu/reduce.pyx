@@ -273,20 +273,22 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
 
 
 cdef int join_parts(uint64_t address, int64_t parts, const tf_view *out, tf_call *call) noexcept:
-    """Sums of float32 parts, each as large as a dense result, one behind the other, in the result."""
+    """Sums of parts, each as large as a dense result, one behind the other, in the result; of float64 for one of
+    float64, else of float32."""
     cdef tf_view held = out[0]
     cdef Reduced r
     cdef Lanes s
-    held.block, held.offset, held.dtype, held.flags = <void *>address, 0, TF_F32, TF_CONTIGUOUS
+    cdef int acc = TF_F64 if out.dtype == TF_F64 else TF_F32
+    held.block, held.offset, held.dtype, held.flags = <void *>address, 0, acc, TF_CONTIGUOUS
     held.ndim, held.size = 2, parts * out.size
     held.shape[0], held.shape[1], held.strides[0], held.strides[1] = parts, out.size, out.size, 1
     if not reduced(&r, &held, 1):
         return TF_EUNSUPPORTED
-    s.x, s.y, s.what, s.acc, s.n, s.outs = &held, out, SUM, TF_F32, parts, out.size
+    s.x, s.y, s.what, s.acc, s.n, s.outs = &held, out, SUM, acc, parts, out.size
     s.truth = s.first = s.second = False
     s.narrow, s.means, s.by = 0, 0, 1
     across(&r, &held)
-    return run_levels(&r, &held, REAL, 4, pack, &s, call)
+    return run_levels(&r, &held, DOUBLE if acc == TF_F64 else REAL, tf_itemsize[acc], pack, &s, call)
 
 
 KERNELS = {
