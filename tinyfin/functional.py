@@ -416,8 +416,8 @@ def inplace_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
-largest = extreme("max", "amax", "argmax", "maximum")
-smallest = extreme("min", "amin", "argmin", "minimum")
+largest = extreme("max", "max_over", "argmax", "maximum")
+smallest = extreme("min", "min_over", "argmin", "minimum")
 FUNCTIONS = (
     clamp,
     round,

@@ -175,9 +175,9 @@ def vector_norm(
     if ord == 2:
         return F.norm2(x, dim, keepdim)
     if ord == INF:
-        return F.amax(F.abs(x), dim, keepdim)
+        return F.max_over(F.abs(x), dim, keepdim)
     if ord == -INF:
-        return F.amin(F.abs(x), dim, keepdim)
+        return F.min_over(F.abs(x), dim, keepdim)
     if ord == 0:
         return F.sum(F.where(F.ne(x, 0), 1.0, x * 0), dim, keepdim)  # its gradient is zero
     if ord == 1:

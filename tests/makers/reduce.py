@@ -89,7 +89,7 @@ def distinct(rng, *shape):
     return np.asarray(rng.permutation(n).reshape(shape), "float64")
 
 
-@maker("amax", "amin")
+@maker("amax", "amin", "max_over", "min_over")
 def extrema(rng):
     for sample in axes(rng):
         sample.args = (distinct(rng, *sample.args[0].shape), *sample.args[1:])

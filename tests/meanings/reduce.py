@@ -72,12 +72,12 @@ def std(x, dim=None, correction=1, keepdim=False):
     return np.sqrt(var(x, dim, correction, keepdim))
 
 
-@meaning("amax", ulps=0)
+@meaning("amax", "max_over", ulps=0)
 def amax(x, dim=None, keepdim=False):
     return reduced(np.max, x, dim, keepdim)
 
 
-@meaning("amin", ulps=0)
+@meaning("amin", "min_over", ulps=0)
 def amin(x, dim=None, keepdim=False):
     return reduced(np.min, x, dim, keepdim)
 

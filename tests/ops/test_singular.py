@@ -1,5 +1,6 @@
 """Gradients where formulas divide by zero, tie, saturate or meet infinities; values by hand."""
 
+import itertools
 import math
 
 import numpy as np
@@ -346,3 +347,103 @@ def test_hardsigmoid_and_elu_at_the_seams():
 
 def test_norm_of_order_zero_has_no_slope():
     same(grads(lambda x: x.norm(0), [0.0, 2.0, -1.0])[0], [0, 0, 0])
+
+
+ROWS = [[1.0, NAN, 2.0], [3.0, 3.0, 1.0], [NAN, NAN, NAN]]
+EXTREMA = [
+    ("amax", (1,), [[NAN] * 3, [0.5, 0.5, 0], [NAN] * 3]),
+    ("amin", (1,), [[NAN] * 3, [0, 0, 1], [NAN] * 3]),
+    ("amax", (), [[NAN] * 3] * 3),
+    ("max", (), [[0, 0.25, 0], [0, 0, 0], [0.25, 0.25, 0.25]]),
+    ("min", (), [[0, 0.25, 0], [0, 0, 0], [0.25, 0.25, 0.25]]),
+    ("max", (1,), [[0, 1, 0], [1, 0, 0], [1, 0, 0]]),
+    ("min", (1,), [[0, 1, 0], [0, 0, 1], [1, 0, 0]]),
+    ("norm", (INF, 1), [[0, 0, 0], [0.5, 0.5, 0], [0, 0, 0]]),
+]
+"""Name, arguments, gradients: PyTorch's, whose amax finds no element that equals NaN, and divides by their number."""
+X = [0.0, 1.0, 2.0, 0.0, 3.0, 1.0, NAN, 1.0, 2.0]
+LOW = [1.0, 1.0, 1.0, 2.0, 1.0, 2.0, 1.0, NAN, 2.0]
+HIGH = [2.0, 1.0, 2.0, 2.0, 2.0, 0.0, 2.0, 2.0, NAN]
+BOUNDED = [
+    (True, True, [[0, 1, 1, 0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0, 0, 0]]),
+    (True, False, [[0, 1, 1, 0, 1, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1, 0, 0, 0]]),
+    (False, True, [[1, 1, 1, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 1, 1, 0, 0, 0]]),
+]  # fmt: skip
+"""Whether there are bounds below and above, and gradients of x and of those."""
+
+
+@pytest.fixture(params=["cpu", "vulkan", "opengl"])
+def place(request):
+    """Each device that is here."""
+    if request.param != "cpu":
+        request.getfixturevalue(request.param)
+    return request.param
+
+
+def ways(fn, device, *data):
+    """Gradients of a sum of elements that depend on themselves alone, by reverse and by forward mode."""
+    leaves = [tf.tensor(d, device=device).requires_grad_() for d in data]
+    back = tf.autograd.grad(fn(*leaves).sum(), leaves)
+    ahead = []
+    for i, leaf in enumerate(leaves):
+        primals = tuple(t.detach() for t in leaves)
+        tangents = [tf.zeros_like(t) for t in primals]
+        tangents[i] = tf.ones_like(leaf)
+        ahead.append(tf.func.jvp(fn, primals, tuple(tangents))[1])
+    return [t.cpu().tolist() for t in back], [t.cpu().tolist() for t in ahead]
+
+
+@pytest.mark.parametrize("name, args, want", EXTREMA)
+def test_extrema_of_nan(name, args, want, place):
+    """Forward mode is the transpose of the same rule."""
+
+    def fn(x):
+        y = getattr(x, name)(*args)
+        return y.values if isinstance(y, tuple) else y
+
+    back, ahead = ways(fn, place, ROWS)
+    same(back[0], want)
+    rows = np.array(want, "float64")
+    same(ahead[0], rows.sum(1) if args else rows.sum())
+
+
+@pytest.mark.parametrize("low, high, want", BOUNDED)
+def test_clamp_at_its_bounds(low, high, want, place):
+    """An element at a bound keeps its gradient; bounds that are equal get none from below, and NaN gets none."""
+    data = [X, *([LOW] if low else []), *([HIGH] if high else [])]
+
+    def fn(x, *bounds):
+        return x.clamp(bounds[0] if low else None, bounds[-1] if high else None)
+
+    back, ahead = ways(fn, place, *data)
+    same(back, want)
+    same(ahead, want)
+
+
+@pytest.mark.parametrize("name, args", [case[:2] for case in EXTREMA])
+def test_extrema_of_nan_as_pytorch(name, args):
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(ROWS, requires_grad=True)
+    y = getattr(x, name)(*args)
+    (y if isinstance(y, torch.Tensor) else y.values).sum().backward()
+    same(x.grad.tolist(), next(want for n, a, want in EXTREMA if (n, a) == (name, args)))
+
+
+def test_clamp_as_pytorch():
+    """All triples of ends, NaN and infinities."""
+    torch = pytest.importorskip("torch")
+    numbers = [-1.0, 0.0, 1.0, NAN, INF, -INF]
+    data = [list(column) for column in zip(*itertools.product(numbers, repeat=3))]
+    for low, high in ((True, True), (True, False), (False, True)):
+
+        def fn(x, a, b, low=low, high=high):
+            return x.clamp(a if low else None, b if high else None)
+
+        leaves = [torch.tensor(d, requires_grad=True) for d in data]
+        theirs = torch.autograd.grad(fn(*leaves).sum(), leaves, allow_unused=True)
+        mine = [tf.tensor(d, requires_grad=True) for d in data]
+        ours = tf.autograd.grad(fn(*mine).sum(), mine, allow_unused=True)
+        for a, b in zip(ours, theirs):
+            assert (a is None) == (b is None)
+            if a is not None:
+                same(a.tolist(), b.tolist())

@@ -109,6 +109,8 @@ def _copy(rng: Generator, name: str) -> Iterator[Call]:
     "prod",
     "amax",
     "amin",
+    "max_over",
+    "min_over",
     "any",
     "all",
     "count_nonzero",
@@ -120,7 +122,7 @@ def _reduction(rng: Generator, name: str) -> Iterator[Call]:
     scale = 0.05 if name == "prod" else 1.0
     base = 1.0 if name == "prod" else 0.0
     for shape, dim in each_way(rng):
-        if name in ("amax", "amin") and shape[dim] == 0:
+        if name in ("amax", "amin", "max_over", "min_over") and shape[dim] == 0:
             continue
         yield Call(base + scale * normal(rng, *shape), dim)
     for n in SIZES[1:]:

@@ -382,7 +382,7 @@ binary(
     public={"a": "min", "b": "max"},
     vjp=(
         lambda g, x, a, b: F.where(F.between(x, a, b), g, 0.0),
-        lambda g, x, a, b: F.where(F.logical_and(x < a, a <= b), g, 0.0),
+        lambda g, x, a, b: F.where(F.logical_and(x < a, a < b), g, 0.0),
         lambda g, x, a, b: F.where(F.logical_or(x > b, a > b), g, 0.0),
     ),
     doc="Elements not below one bound and not above another, which wins; NaN in any passes.",

@@ -28,8 +28,16 @@ def spread(g, shape, dim, keepdim):
 
 
 def share_of_ties(g, y, x, dim, keepdim):
-    """The cotangent of an extremum, in equal parts to the elements that attain it."""
+    """The cotangent of an extremum, in equal parts to the elements that attain it; NaN along a row with a NaN, which
+    none of its elements equals, as PyTorch has it."""
     hit = x == spread(y, x.shape, dim, keepdim)
+    part = g / F.sum(hit, axes_of(x.shape, dim), keepdim).to(g.dtype)
+    return spread(part, x.shape, dim, keepdim) * hit
+
+
+def share_of_nans(g, y, x, dim, keepdim):
+    """The same where NaN attain an extremum that is one: it is only where there are some."""
+    hit = F.logical_or(x == spread(y, x.shape, dim, keepdim), F.isnan(x))
     part = g / F.sum(hit, axes_of(x.shape, dim), keepdim).to(g.dtype)
     return F.where(hit, spread(part, x.shape, dim, keepdim), 0.0)
 
@@ -206,6 +214,16 @@ reduce(
     combine="min(a, b)",
     vjp=lambda g, y, x, dim, keepdim: share_of_ties(g, y, x, dim, keepdim),
 )
+for _name, _what in (("max", "Largest"), ("min", "Smallest")):
+    reduce(
+        f"{_name}_over",
+        f"{_what} element over axes; NaN wins; ties share the gradient, and so do NaN.",
+        infer="reduce_extremum",
+        family=f"reduce_a{_name}",
+        vjp=lambda g, y, x, dim, keepdim: share_of_nans(g, y, x, dim, keepdim),
+        function=False,
+        method=False,
+    )
 reduce(
     "argmax",
     "Place of the first largest element along an axis, or in the flattened tensor.",
