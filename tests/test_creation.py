@@ -177,5 +177,5 @@ def test_common_arguments(make):
         make(device="null").device.type == "null"
         and make(device=tf.device("null:2")).device.index == 2
     )
-    assert make(dtype=tf.float64).dtype is tf.float64 and make(dtype=float).dtype is tf.float32
+    assert make(dtype=tf.float64).dtype is tf.float64 and make(dtype=float).dtype is tf.float64
     assert make(device="cpu").device.type == "cpu"

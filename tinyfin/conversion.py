@@ -261,7 +261,7 @@ def to(
             flags.append(a)
         elif isinstance(a, Tensor):
             dtype, device = a.dtype, a.device
-        elif isinstance(a, DType) or a in (float, int, bool):
+        elif isinstance(a, DType) or a in (float, int, bool, complex):
             dtype = a
         elif isinstance(a, (str, Device)):
             device = a

@@ -104,11 +104,20 @@ def test_arrays_of_reserved_dtypes_are_refused(name):
 
 
 def test_python_types_name_dtypes():
-    assert tf.zeros(1, dtype=float).dtype is tf.float32
+    assert tf.zeros(1, dtype=float).dtype is tf.float64  # PyTorch's choice: what a Python float is
     assert tf.zeros(1, dtype=int).dtype is tf.int64
     assert tf.zeros(1, dtype=bool).dtype is tf.bool
     assert tf.ones(1).to(int).dtype is tf.int64
-    assert tf.ones(1).sum(dtype=float).dtype is tf.float32
+    assert tf.ones(1).sum(dtype=float).dtype is tf.float64
+    assert tf.ones(1).to(float).dtype is tf.tensor([1], dtype=float).dtype is tf.float64
+    for call in (
+        lambda: tf.zeros(1, dtype=complex), lambda: tf.ones(1).to(complex), lambda: tf.ones(1).sum(dtype=complex),
+        lambda: tf.tensor([1], dtype=complex), lambda: tf.ones(1).to(dtype=complex),
+    ):  # fmt: skip
+        with pytest.raises(
+            TypeError, match="dtype is complex, but there are no complex tensors yet"
+        ):
+            call()
 
 
 @pytest.mark.parametrize("value", ["float32", 3, np.float32, complex, str])

@@ -111,11 +111,14 @@ cdef int dtype_id(object value, object op) except -1:
             raise NotImplementedError(f"{op}: dtype {value} is reserved, no kernel takes it yet")
         return (<DType>value).id
     if value is float:
-        return default_float()
+        return TF_F64                           # what a Python float is, whatever the default dtype
     if value is int:
         return TF_I64
     if value is bool:
         return TF_BOOL
+    if value is complex:
+        raise TypeError(f"{op}: dtype is complex, but there are no complex tensors yet; expected a tinyfin dtype such "
+                        "as tinyfin.float32")
     raise TypeError(f"{op}: dtype is {value!r}, expected a tinyfin dtype such as tinyfin.float32")
 
 
