@@ -63,3 +63,20 @@ def test_devices_that_are_not_there(name):
     for call in (lambda: tf.ones(2, device=name), lambda: tf.ones(2).to(name)):
         with pytest.raises(RuntimeError, match="device"):
             call()
+
+
+@pytest.mark.parametrize("name", ["float32", "tinyfin.float32", "torch.float32"])
+def test_names_of_dtypes_are_no_devices(name):
+    for call in (lambda: tf.ones(2).to(name), lambda: tf.nn.Linear(2, 2).to(name)):
+        with pytest.raises(
+            RuntimeError, match="unknown device type .*a dtype is given as tinyfin.float32$"
+        ):
+            call()
+    with pytest.raises(RuntimeError, match="opengl$"):
+        tf.ones(2).to("float31")
+
+
+def test_a_refused_device_can_be_shown():
+    """As a debugger does, and a traceback with local variables, while `__init__` raises."""
+    d = tf.device.__new__(tf.device)
+    assert repr(d) == str(d) == f"{d}" == "device(not initialised)"

@@ -41,7 +41,7 @@ class Device:
         kind = "cpu" if kind == "blas" else kind
         if kind not in SLOTS:
             raise RuntimeError(
-                f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}"
+                f"device: unknown device type {kind!r}, expected one of {', '.join(SLOTS)}{hint(kind)}"
             )
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
             raise TypeError(f"device: index is {index!r}, expected an integer")
@@ -60,6 +60,8 @@ class Device:
         return hash((self.slot, self.index or 0))
 
     def __repr__(self) -> str:
+        if not hasattr(self, "slot"):  # a debugger shows what __init__ has refused
+            return "device(not initialised)"
         return (
             f"device(type='{self.type}')"
             if self.index is None
@@ -67,10 +69,20 @@ class Device:
         )
 
     def __str__(self) -> str:
+        if not hasattr(self, "slot"):
+            return repr(self)
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __reduce__(self) -> tuple:
         return Device, (str(self),)
+
+
+def hint(text: str) -> str:
+    """What to write in place of a dtype's name, which strings are taken for nowhere."""
+    from tinyfin.core.dtype import all_dtypes
+
+    name = text.rpartition(".")[2]
+    return f"; a dtype is given as tinyfin.{name}" if name in all_dtypes() else ""
 
 
 def device_object(slot: int, index: int) -> Device:
