@@ -122,7 +122,24 @@ def test_switch_at_import():
     assert run(code, TINYFIN_BACKEND="null")[0] == ["null null:0"]
     for name in ("moon", "opengl:99"):
         out, err = run(code, TINYFIN_BACKEND=name)
-        assert out == ["cpu cpu"] and name in err and "Warning" in err
+        assert out == ["cpu cpu"] and name in err and err.startswith("<string>:1: RuntimeWarning")
+
+
+def test_warnings_are_at_the_line_that_led_to_them(tmp_path):
+    """At imports of the package, however deep, and at calls."""
+    (tmp_path / "tool.py").write_text(
+        "\n\nfrom tinyfin import nn\nimport tinyfin as tf\ntf.backend_set('sun')\n"
+    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tool"
+    err = run(code, TINYFIN_BACKEND="moon")[1]
+    at = [
+        line.partition(" RuntimeWarning: tinyfin: there is no backend named ")
+        for line in err.splitlines()
+    ]
+    assert [(a, b[:6]) for a, mark, b in at if mark] == [
+        (f"{tmp_path / 'tool.py'}:3:", "'moon'"),
+        (f"{tmp_path / 'tool.py'}:5:", "'sun';"),
+    ]
 
 
 def test_third_parties_register():

@@ -193,12 +193,28 @@ def find_plugins() -> None:
 
 
 def warn(text: str) -> None:
-    """One warning per text."""
+    """One warning per text, at the line outside of the package that led to it."""
     if text not in STATE["warned"]:
         STATE["warned"].add(text)
         import warnings
 
-        warnings.warn("tinyfin: " + text, RuntimeWarning, stacklevel=3)
+        warnings.warn("tinyfin: " + text, RuntimeWarning, stacklevel=level_of_user())
+
+
+def level_of_user() -> int:
+    """How far above its caller the first frame lies that is not the package's; the machinery of import counts for
+    nothing, as in `warnings`."""
+    import sys
+
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if module.partition(".")[0] == "tinyfin":
+            level += 1
+        elif not module.startswith("importlib._bootstrap"):
+            break
+        frame = frame.f_back
+    return level
 
 
 def backend_set(name: str) -> bool:
