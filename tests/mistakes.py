@@ -71,7 +71,10 @@ SHAPES = [
     ("bmm: ", "m.bmm(ones(2, 2, 2), ones(3, 2, 2))"),
     ("mm: ", "m.mm(ones(2), ones(2))"),
     ("dot: input is (2,), other is (3,)", "m.dot(ones(2), ones(3))"),
-    ("linear: ", "F.linear(ones(2, 3), ones(4, 2))"),
+    (
+        "linear: input (2, 3) has 3 features in the last dimension, weight (4, 2) expects 2",
+        "F.linear(ones(2, 3), ones(4, 2))",
+    ),
     ("celu: alpha is 0", "F.celu(ones(2), 0)"),
     ("nll_loss: weight requires grad", "F.nll_loss(ones(2, 3), ints, ones(3).requires_grad_())"),
     (

@@ -80,8 +80,11 @@ cdef int linear(const tf_view *const *inputs, int n, tf_view *const *outputs,
     cdef const tf_view *w = inputs[1]
     cdef const tf_view *b = inputs[2]
     cdef tf_view *y = outputs[0]
-    if x.ndim == 0 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
+    if x.ndim == 0 or w.ndim != 2:
         raise RuntimeError(f"{name}: input is {shape_of(x)}, weight is {shape_of(w)}: expected (..., in) and (out, in)")
+    if x.shape[x.ndim - 1] != w.shape[1]:
+        raise RuntimeError(f"{name}: input {shape_of(x)} has {x.shape[x.ndim - 1]} features in the last dimension, weight "
+                           f"{shape_of(w)} expects {w.shape[1]}")
     same_dtype(x, w, name, "input", "weight")
     if not b.flags & TF_ABSENT:
         same_dtype(x, b, name, "input", "bias")
