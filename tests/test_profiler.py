@@ -198,6 +198,30 @@ def test_dispatches_are_timed(api, request):
     assert [len(e.dispatches) for e in p.events()] == [1]
 
 
+def test_a_driver_without_times(monkeypatch):
+    """Zeros for all dispatches are no times: the profile says so and shows none."""
+    backend, x = tf.backends.base.REGISTRY["null"], tf.ones(3, device="null")
+    monkeypatch.setattr(backend, "time", lambda index: True)
+    for spans, without in (([(7, 7), (9, 9)], ["null:0"]), ([(7, 7), (9, 10)], []), ([], [])):
+        monkeypatch.setattr(backend, "untime", lambda index, spans=spans: (0, spans))
+        with profiler.profile() as p:
+            x + 1
+        assert p.without_times == without
+        said = "null:0 has no times: its driver gives 0 for every dispatch"
+        assert (said in p.summary()) == bool(without)
+        assert not p.events()[0].dispatches or not without
+        assert not without or "device total" not in p.key_averages().table()
+
+
+def test_no_time_is_no_zero_in_the_table():
+    a = [profiler.Average(n, n) for n in ("cpu", "vulkan:0")]
+    for average, spans in zip(a, ([], [(0, 1500)])):
+        average.add(profiler.Event("", 0, 0, 1000, average.device, spans, 0, None))
+    lines = profiler.Averages(a).table().splitlines()
+    assert lines[2].split()[7:11] == ["1.500", "us", "1.500", "us"]
+    assert lines[3].split()[7:9] == ["-", "-"]
+
+
 def test_dispatches_in_a_trace(vulkan, tmp_path):
     x = tf.rand(100).to("vulkan")
     with profiler.profile() as p:

@@ -150,7 +150,8 @@ class Averages(list[Average]):
         for a in shown:
             name = a.key if a.shapes is None else f"{a.key} {' '.join(map(brief, a.shapes))}"
             row = [name, a.device or "", str(a.count), period(a.cpu_time_total), period(a.cpu_time)]
-            row += [period(a.device_time_total), period(a.device_time)] if timed else []
+            if timed:  # "-" where nobody took the time
+                row += [period(t) if t else "-" for t in (a.device_time_total, a.device_time)]
             part = getattr(a, share) / total[share] if total[share] else 0.0
             rows.append([*row, f"{part:.1%}", size(a.bytes)])
         width = [max(len(r[i]) for r in rows) for i in range(len(head))]
@@ -240,6 +241,7 @@ class profile:
                 )
         self.found: list[Event] = []
         self.timed: dict[str, tuple[base.Backend, int]] = {}
+        self.without_times: list[str] = []
         self.begin_ns = self.end_ns = 0
         self.memory: dict[str, dict[str, int]] = {}
 
@@ -247,7 +249,7 @@ class profile:
         """Begins to note."""
         if profile.open:
             raise RuntimeError("profile: another profile is open; stop it first")
-        self.found, self.timed, self.memory = [], {}, {}
+        self.found, self.timed, self.memory, self.without_times = [], {}, {}, []
         for backend, index in used():
             self.watch(backend, index)
         if self.profile_memory:
@@ -272,6 +274,11 @@ class profile:
                 times[name] = backend.untime(index)
             except RuntimeError as error:  # what ended the device was raised where it was used
                 base.warn(f"profile: {name} has no times: {error}")
+                continue
+            spans = times[name][1]
+            if spans and all(start == end for start, end in spans):  # a clock that stands still
+                self.without_times.append(name)
+                del times[name]
         if self.profile_memory:
             self.measure("after")
         names = {slot: name for name, slot in SLOTS.items()}
@@ -356,6 +363,8 @@ class profile:
                 ranges.setdefault(e.name, Average(e.name, None)).add(e)
         for a in ranges.values():
             lines.append(f"range {a.key}: {a.count} times, {period(a.cpu_time_total)}")
+        for name in self.without_times:
+            lines.append(f"{name} has no times: its driver gives 0 for every dispatch")
         for name, m in self.memory.items():
             lines.append(
                 f"memory of {name}: {size(m.get('before', 0))} before, {size(m['after'])} after, {size(m['peak'])} at most so far"
