@@ -22,6 +22,10 @@ cdef class Lending:
     cdef int readers, readers_fork
 
 
+cdef class Allocator:
+    cdef object take(self, size_t nbytes, int index, void **block)
+
+
 cdef int leave(Storage s) except -1
 cdef int adopt_block(Storage s, Storage other) except -1
 

@@ -1,5 +1,14 @@
 """Blocks of device memory for cimport."""
+from cpython.ref cimport PyObject
 from libc.stdint cimport uint64_t
+
+cdef struct FreeBlock:
+    PyObject *slab                      # one of the pool's
+    uint64_t block
+
+cdef struct FreeList:
+    FreeBlock *blocks
+    size_t n, space
 
 
 cdef class Slab:
@@ -18,7 +27,7 @@ cdef class Pool:
     cdef object new_slab, free_slab
     cdef str name
     cdef uint64_t largest
-    cdef dict free_lists                # room -> list of (slab, address)
+    cdef FreeList *free_lists           # by the class of their size
     cdef list slabs
     cdef readonly uint64_t live, peak, requests, reused
     cdef public object limit

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from tinyfin.core.storage import Allocator
+
 class Slab:
     used: int
     live: int
@@ -58,7 +60,7 @@ class Pool:
     def release(self) -> int: ...
     def stats(self) -> dict[str, int | None]: ...
 
-class Pools:
+class Pools(Allocator):
     def __init__(self, open_pool: Callable[[int], Pool]) -> None: ...
     def __call__(self, nbytes: int, index: int) -> Block: ...
     def forget(self, index: int) -> None: ...

@@ -4,12 +4,18 @@ Drivers take up to milliseconds for an allocation, so a slab is asked for rarely
 given out again at once: its next user's commands come later on the same queue, which orders them.
 """
 cimport cython
+from cpython.ref cimport PyObject
 from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
-cdef uint64_t ROUND = 512
+from tinyfin.core.storage cimport Allocator
+
+cdef enum:
+    ROUND = 512
+    LARGE = 1 << 20                          # blocks from here on come in fewer sizes
+    CLASSES = LARGE // ROUND + 46 * 32       # of sizes, up to 2^64
 cdef uint64_t SLAB = <uint64_t>64 << 20
-cdef uint64_t LARGE = <uint64_t>1 << 20      # blocks from here on come in fewer sizes
 
 
 cdef uint64_t classed(uint64_t room) noexcept nogil:
@@ -25,6 +31,18 @@ cdef uint64_t classed(uint64_t room) noexcept nogil:
     return (room + step - 1) // step * step
 
 
+cdef int class_of(uint64_t room) noexcept nogil:
+    """The number of a size: in steps of ROUND, from LARGE on 32 to an octave."""
+    cdef uint64_t step = ROUND
+    cdef int first = 0
+    if room >= LARGE:
+        step, first = LARGE // 32, LARGE // ROUND - 32
+        while step * 64 < room:
+            step *= 2
+            first += 32
+    return first + <int>((room + step - 1) // step)
+
+
 @cython.binding(False)
 cdef class Slab:
     """One allocation of the driver: its buffer, its address on the device, and on the host where it is mapped."""
@@ -34,6 +52,7 @@ cdef class Slab:
 
 
 @cython.no_gc
+@cython.freelist(128)
 @cython.binding(False)
 cdef class Block:
     """The bytes of one storage. Its number is the address on the device."""
@@ -66,7 +85,18 @@ cdef class Pool:
 
     def __init__(self, new_slab, free_slab, str name, uint64_t largest):
         self.new_slab, self.free_slab, self.name, self.largest = new_slab, free_slab, name, largest
-        self.free_lists, self.slabs, self.limit = {}, [], None
+        self.slabs, self.limit = [], None
+
+    def __cinit__(self, *_):
+        self.free_lists = <FreeList *>calloc(CLASSES, sizeof(FreeList))
+        if self.free_lists is NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(CLASSES if self.free_lists is not NULL else 0):
+            free(self.free_lists[i].blocks)
+        free(self.free_lists)
 
     def allocate(self, uint64_t nbytes):
         """A block of at least so many bytes."""
@@ -76,7 +106,7 @@ cdef class Pool:
         cdef Block b = Block.__new__(Block)
         cdef uint64_t room = max((nbytes + ROUND - 1) // ROUND * ROUND, ROUND)
         cdef Slab slab
-        cdef list free
+        cdef FreeList *f
         self.requests += 1
         if room > self.largest:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, the device gives at most {self.largest} "
@@ -85,9 +115,10 @@ cdef class Pool:
         if self.limit is not None and self.live + room > self.limit:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
                               "are in use; free tensors, or raise it with set_memory_limit")
-        free = self.free_lists.get(room)
-        if free:
-            slab, b.block = free.pop()
+        f = &self.free_lists[class_of(room)]
+        if f.n:
+            f.n -= 1
+            slab, b.block = <Slab>f.blocks[f.n].slab, f.blocks[f.n].block
             self.reused += 1
         else:
             slab = self.slab_with(room)
@@ -127,18 +158,30 @@ cdef class Pool:
                 f"{self.live} bytes, the pool keeps {held - self.live} more for reuse")
 
     cdef void take_back(self, Block b) noexcept:
+        cdef FreeList *f = &self.free_lists[class_of(b.room)]
+        cdef FreeBlock *more
         b.slab.live -= b.room
         self.live -= b.room
-        self.free_lists.setdefault(b.room, []).append((b.slab, b.block))
+        if f.n == f.space:
+            more = <FreeBlock *>realloc(f.blocks, (2 * f.space + 4) * sizeof(FreeBlock))
+            if more is NULL:                    # forgotten until its slab is cut anew
+                return
+            f.blocks, f.space = more, 2 * f.space + 4
+        f.blocks[f.n].slab, f.blocks[f.n].block = <PyObject *>b.slab, b.block
+        f.n += 1
 
     cdef int forget(self, set slabs) except -1:
         """Takes the free blocks of slabs out of the lists."""
-        for room in list(self.free_lists):
-            kept = [pair for pair in self.free_lists[room] if pair[0] not in slabs]
-            if kept:
-                self.free_lists[room] = kept
-            else:
-                del self.free_lists[room]
+        cdef FreeList *f
+        cdef size_t k, kept
+        cdef int i
+        for i in range(CLASSES):
+            f, kept = &self.free_lists[i], 0
+            for k in range(f.n):
+                if <object>f.blocks[k].slab not in slabs:
+                    f.blocks[kept] = f.blocks[k]
+                    kept += 1
+            f.n = kept
         return 0
 
     def release(self):
@@ -160,7 +203,7 @@ cdef class Pool:
 
 
 @cython.binding(False)
-cdef class Pools:
+cdef class Pools(Allocator):
     """The pools of a backend's devices, and the allocator that the core calls: (bytes, device number) -> block.
 
     Args:
@@ -173,12 +216,19 @@ cdef class Pools:
         self.open_pool, self.pools = open_pool, []
 
     def __call__(self, uint64_t nbytes, int index):
+        cdef void *block
+        return self.take(nbytes, index, &block)
+
+    cdef object take(self, size_t nbytes, int index, void **block):
         cdef object pool = self.pools[index] if index < len(self.pools) else None
+        cdef Block b
         if pool is None:
             pool = self.open_pool(index)
             self.pools += [None] * (index + 1 - len(self.pools))
             self.pools[index] = pool
-        return (<Pool?>pool).take(nbytes)
+        b = (<Pool?>pool).take(nbytes)
+        block[0] = <void *>b.block
+        return b
 
     def forget(self, int index):
         """The device of a number is not the one it was: its pool is asked for again."""
