@@ -117,7 +117,7 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
     cdef int64_t slots[4]
     cdef tf_call call
     cdef int i, used = 0
-    cdef list copies = []
+    cdef list copies = None
     cdef Tensor t
     for i in range(n):
         if args[i] != NULL and isinstance(<object>args[i], Tensor):
@@ -127,7 +127,7 @@ cdef int write_elementwise(Op op, PyObject **args, int n, Tensor x, const tf_att
                 return 1                 # nothing is written yet
             if shares_oddly(t, x):
                 t = copy_of(t, t.v.dtype)
-                copies.append(t)
+                copies = [t] if copies is None else [*copies, t]
             ins[i] = &t.v
         elif args[i] != NULL and used < 4 and wrap_number(<object>args[i], &numbers[used], &slots[used]):
             ins[i] = &numbers[used]

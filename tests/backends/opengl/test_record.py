@@ -11,7 +11,7 @@ from tinyfin.backends.base import REGISTRY
 from tinyfin.backends.gpu import backend, modules
 from tinyfin.backends.gpu.launch import set_device
 from tinyfin.backends.gpu.slabs import Pool, Slab
-from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, STAGED, STREAMS, Stream
+from tinyfin.backends.opengl.record import ADDRESS_SHIFT, FUNCTIONS, STAGED, Stream
 from tinyfin.core.device import SLOTS
 
 COUNTS = {
@@ -108,8 +108,7 @@ def played(monkeypatch):
     def make(**answers):
         driver, number = Driver(**answers), next(NUMBERS)
         opengl.opened_devices[number] = driver
-        STREAMS[number] = driver.stream
-        set_device(SLOTS["opengl"], number, True, True, 0)
+        set_device(SLOTS["opengl"], number, driver.stream, True, True, 0)
         made.append((number, driver))
         return driver, f"opengl:{number}"
 

@@ -98,10 +98,6 @@ class GPUBackend(Backend):
         """Opens one of what was found."""
         raise NotImplementedError
 
-    def streams(self) -> dict[int, Any]:
-        """Number of a device -> its stream: where the backend's launcher looks for it."""
-        raise NotImplementedError
-
     def missing(self, index: int = 0) -> str | None:
         """Why there is no such device."""
         found, reason = self.find()
@@ -135,19 +131,18 @@ class GPUBackend(Backend):
 
         new = self.new_device(self.find()[0][index])
         self.opened_devices[index] = new
-        self.streams()[index] = new.stream
         name = f"{self.device}:{index}"
         level = tensor.note_calls(0)  # a profile is of the program's calls, not of these
         has = (new.int64, new.float64, new.faults.slab.address, new.cooperative, new.software)
         new.faults.where = SLOTS[self.device], index
         try:
-            set_device(SLOTS[self.device], index, *has)
+            set_device(SLOTS[self.device], index, new.stream, *has)
             new.use(False)
             if not same_bits(name) and new.float64:
                 new.use(True)
             new.stream.flush = flush_level(name, new.stream, new.name)
         except BaseException:  # unchecked, it is not used: the next call opens it anew
-            del self.opened_devices[index], self.streams()[index]
+            del self.opened_devices[index]
             self.allocate.forget(index)
             raise
         finally:

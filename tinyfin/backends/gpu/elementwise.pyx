@@ -123,7 +123,7 @@ cdef int run(Call *c) noexcept:
     """Axes merged, then one dispatch, or one for each place of the axes that are too many."""
     cdef int64_t *strides[4]
     cdef int64_t dispatches = 1
-    cdef int k, first = 0
+    cdef int k, walked = 0
     for k in range(c.nops):
         strides[k] = c.strides[k]
     c.ndim = collapse(c.ndim, c.shape, strides, c.nops)
@@ -133,12 +133,12 @@ cdef int run(Call *c) noexcept:
             c.strides[k][0] = 1
     if MODULES[c.row][c.kind] < 0 or features(c.where) & NEEDED[c.kind] != NEEDED[c.kind]:
         return TF_EUNSUPPORTED
-    while not fits(c, first):        # before anything is recorded
-        dispatches *= c.shape[first]
-        first += 1
-        if dispatches > DISPATCHES or first == c.ndim:
+    while not fits(c, walked):       # before anything is recorded
+        dispatches *= c.shape[walked]
+        walked += 1
+        if dispatches > DISPATCHES or walked == c.ndim:
             return TF_EUNSUPPORTED
-    return dispatch(c, 0, c.address)
+    return dispatch(c, 0, walked, c.address)
 
 
 cdef bint fits(Call *c, int first) noexcept nogil:
@@ -148,30 +148,35 @@ cdef bint fits(Call *c, int first) noexcept nogil:
     if c.ndim - first > INNER:
         return False
     for d in range(first, c.ndim):
-        if c.shape[d] >= <int64_t>1 << 31 or n > (<int64_t>1 << 31) // c.shape[d]:
+        if c.shape[d] >= <int64_t>1 << 31:
             return False
         n *= c.shape[d]
+        if n > <int64_t>1 << 31:
+            return False
     for k in range(c.nops):
+        if c.dtype[k] & SCALAR:
+            continue
         reach = 0
         for d in range(first, c.ndim):
             reach += (c.strides[k][d] if c.strides[k][d] > 0 else -c.strides[k][d]) * (c.shape[d] - 1)
-        if reach >= <int64_t>1 << 31 and not c.dtype[k] & SCALAR:
+        if reach >= <int64_t>1 << 31:
             return False
     return True
 
 
-cdef int dispatch(Call *c, int first, const uint64_t *address) noexcept:
+cdef int dispatch(Call *c, int first, int walked, const uint64_t *address) noexcept:
+    """One dispatch, or one for each place of the axes from `first` to `walked`."""
     cdef uint64_t moved[4]
     cdef int64_t i
     cdef int k, rc
-    if fits(c, first):
+    if first == walked:
         return one(c, first, address)
     for i in range(c.shape[first]):
         for k in range(c.nops):
             moved[k] = address[k]
             if not c.dtype[k] & SCALAR:
                 moved[k] += <uint64_t>(i * c.strides[k][first] * tf_itemsize[c.dtype[k]])
-        rc = dispatch(c, first + 1, moved)
+        rc = dispatch(c, first + 1, walked, moved)
         if rc != TF_OK:
             return rc
     return TF_OK

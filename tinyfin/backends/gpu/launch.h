@@ -38,10 +38,10 @@ typedef struct { tf_key key; uint64_t handle; } tf_entry;
 typedef struct { tf_entry *entries; uint32_t room, used; } tf_table;
 
 static uint32_t tf_hash(const tf_key *key) {
-  const uint32_t *w = (const uint32_t *)key;
-  uint64_t h = 0x9e3779b97f4a7c15u;
-  for (unsigned i = 0; i < sizeof(tf_key) / 4; i++) h = (h ^ w[i]) * 0xff51afd7ed558ccdu, h ^= h >> 32;
-  return (uint32_t)h;
+  uint64_t w[(sizeof(tf_key) + 7) / 8] = {0}, h = 0x9e3779b97f4a7c15u;
+  memcpy(w, key, sizeof(tf_key));
+  for (unsigned i = 0; i < sizeof(w) / 8; i++) h = (h ^ w[i]) * 0xff51afd7ed558ccdu;
+  return (uint32_t)(h ^ h >> 32);
 }
 static uint64_t table_find(const tf_table *t, const tf_key *key) {
   if (!t->room) return 0;

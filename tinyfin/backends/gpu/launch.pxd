@@ -27,7 +27,7 @@ cdef extern from "launch.h" nogil:
     int table_add(tf_table *t, const tf_key *key, uint64_t handle)
     void table_clear(tf_table *t)
 
-ctypedef int (*tf_launcher)(int index, tf_launch *l) except -1
+ctypedef int (*tf_launcher)(void *stream, tf_launch *l) except -1
 
 cdef enum:
     HAS_INT64 = 1        # features of devices

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from tinyfin.backends.gpu.programs import Programs
+
 SCRATCH: dict[int, Callable[[int, int], Any]]
 TAKERS: list[Callable[[], int]]
 
 def set_device(
     slot: int,
     index: int,
+    stream: Programs,
     int64: bool,
     float64: bool,
     fault: int,

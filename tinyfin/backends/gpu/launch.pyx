@@ -1,4 +1,6 @@
 """Dispatches: kernels of all families pack them here, each GPU backend launches them its own way."""
+from cpython.ref cimport PyObject
+
 from tinyfin.core.errors import FAILED
 
 cdef extern from *:
@@ -16,6 +18,8 @@ cdef enum:
     RECORD = 16                      # bytes
 
 cdef tf_launcher LAUNCHERS[TF_MAXBACKEND]
+cdef PyObject *STREAMS[TF_MAXBACKEND][256]     # of the devices that were opened; KEPT owns them
+cdef dict KEPT = {}
 cdef uint32_t FEATURES[TF_MAXBACKEND][256]
 cdef uint64_t FAULTS[TF_MAXBACKEND][256]
 cdef unsigned char TOLD[TF_MAXBACKEND][256][RECORDS]    # whether a body that may tell ran since the record was read
@@ -27,7 +31,7 @@ TAKERS = []
 
 
 cdef int set_launcher(int slot, tf_launcher launcher) except -1:
-    """What a backend does with a dispatch."""
+    """What a backend does with a dispatch and the stream of its device."""
     LAUNCHERS[slot] = launcher
     return 0
 
@@ -36,7 +40,7 @@ cdef int launch(tf_launch *l, const tf_view *where, tf_call *call) noexcept:
     """Hands a dispatch to the device of a tensor; kernels give no exceptions, only TF_EDEVICE."""
     l.key.constants[1] = behind(l)
     try:
-        LAUNCHERS[where.backend](where.index, l)
+        LAUNCHERS[where.backend](STREAMS[where.backend][where.index], l)
     except BaseException as error:
         return failed(where, call, error)
     if not call.launched[1]:
@@ -88,9 +92,9 @@ def was_read(int slot, unsigned char index, unsigned char record):
     TOLD[slot][index][record % RECORDS] = 0
 
 
-def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t fault, uint32_t cooperative=0,
+def set_device(int slot, unsigned char index, stream, bint int64, bint float64, uint64_t fault, uint32_t cooperative=0,
                bint software=False):
-    """Tells kernels what a device has, and the address of its records of bad indices, four words each.
+    """Tells kernels a device's stream, what it has, and the address of its records of bad indices, four words each.
 
     cooperative: 1 for matrices of float16, 2 of bfloat16, 3 of both.
     """
@@ -99,5 +103,7 @@ def set_device(int slot, unsigned char index, bint int64, bint float64, uint64_t
     FEATURES[slot][index] = (HAS_INT64 * int64 | HAS_FLOAT64 * (float64 and int64) | HAS_COOPERATIVE * (cooperative & 3)
                              | IS_SOFTWARE * software)
     FAULTS[slot][index] = fault
+    KEPT[slot, index] = stream
+    STREAMS[slot][index] = <PyObject *>stream
     LAUNCHED[slot][index] = 0
     memset(TOLD[slot][index], 0, RECORDS)

@@ -7,8 +7,6 @@ from tinyfin.backends.gpu.backend import GPUBackend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from tinyfin.backends.opengl.device import Physical
     from tinyfin.backends.opengl.memory import Device
 
@@ -34,9 +32,3 @@ class OpenGLBackend(GPUBackend):
         from tinyfin.backends.opengl.memory import Device
 
         return Device(Opened(physical, config.GPU_TIMEOUT))
-
-    def streams(self) -> dict[int, Any]:
-        """Number of a device -> its stream."""
-        from tinyfin.backends.opengl.record import STREAMS
-
-        return STREAMS

@@ -31,13 +31,10 @@ STAGED = (2 * TF_SIDE, TF_PART)
 ADDRESS_SHIFT = TF_ADDRESS_SHIFT
 """A device address is the number of a buffer, shifted so far, and the bytes from its start."""
 
-STREAMS = {}
-"""Number of a device -> its stream, once it is opened."""
 
-
-cdef int launch(int index, tf_launch *l) except -1:
+cdef int launch(void *where, tf_launch *l) except -1:
     """Puts a dispatch on the way to a device."""
-    cdef Stream stream = STREAMS[index]
+    cdef Stream stream = <Stream>where
     cdef uint64_t handle = stream.handle_of(l)
     cdef tf_command *c = stream.place()
     c.kind, c.handle, c.launch = TF_LAUNCH, handle, l[0]

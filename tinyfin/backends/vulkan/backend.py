@@ -6,8 +6,6 @@ from tinyfin.backends.gpu.backend import GPUBackend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from tinyfin.backends.vulkan.device import Physical
     from tinyfin.backends.vulkan.memory import Device
 
@@ -42,9 +40,3 @@ class VulkanBackend(GPUBackend):
         from tinyfin.backends.vulkan.memory import Device
 
         return Device(Opened(physical))
-
-    def streams(self) -> dict[int, Any]:
-        """Number of a device -> its stream."""
-        from tinyfin.backends.vulkan.record import STREAMS
-
-        return STREAMS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from _thread import RLock
 from time import perf_counter_ns
 
@@ -38,6 +39,8 @@ class Device(backend.Device):
         self.shared = opened.unified is not None
         self.wishes = (device.UNIFIED,) if self.shared else (device.DEVICE_LOCAL, 0)
         self.stream: Stream = opened.stream(config.GPU_TIMEOUT)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.stream.orphan)
         kind = opened.memory_type(self.wishes) or 0
         heap = opened.heaps[opened.types[kind][1]]
         largest = min(heap, (4 << 30) - (64 << 10))

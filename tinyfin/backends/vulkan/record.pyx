@@ -8,8 +8,6 @@ from tinyfin.backends.gpu.programs cimport Programs
 from tinyfin.backends.gpu.slabs cimport Slab
 from tinyfin.core.abi cimport TF_VULKAN
 
-import os
-
 cdef enum:
     FORKED = -1000          # what ends a stream besides the results of Vulkan
 
@@ -27,26 +25,16 @@ RESULTS = {2: "the device did not finish within {seconds:g} s (TINYFIN_GPU_TIMEO
                    "(DataLoader: multiprocessing_context='spawn'), or use it in this process first"}
 
 
-STREAMS = {}
-"""Number of a device -> its stream, once it is opened."""
-
-
-def orphan():
-    """In a forked child: the parent's devices are not to be used."""
-    for stream in STREAMS.values():
-        (<Stream>stream).s.lost = FORKED
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=orphan)
-
-
-cdef int launch(int index, tf_launch *l) except -1:
+cdef int launch(void *where, tf_launch *l) except -1:
     """Records a dispatch on a device."""
-    cdef Stream stream = STREAMS[index]
+    cdef Stream stream = <Stream>where
     cdef uint64_t handle = stream.handle_of(l)
-    stream.room()
-    stream.check(stream_launch(&stream.s, handle, stream.layout, l))
+    cdef int32_t rc
+    if not stream.s.open:
+        stream.room()
+    rc = stream_launch(&stream.s, handle, stream.layout, l)
+    if rc:
+        stream.check(rc)
     return 0
 
 
@@ -121,6 +109,10 @@ cdef class Stream(Programs):
 
     def __dealloc__(self):
         free(self.s.ticks)
+
+    def orphan(self):
+        """In the child of a fork: the device is the parent's."""
+        self.s.lost = FORKED
 
     def idle(self):
         """Whether the device has done all that was recorded."""
