@@ -4,6 +4,7 @@ import ctypes
 
 import pytest
 
+from backends.isolated import run
 from tinyfin.backends.gpu.slabs import Slab
 from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
@@ -37,6 +38,31 @@ class Driver:
         )
 
 
+STAGES_CODE = """
+import ctypes
+import tinyfin as tf
+from tinyfin.backends.vulkan import device
+was, seen = device.Opened.function, []
+def function(self, name):
+    address = was(self, name)
+    if name != "vkCmdPipelineBarrier":
+        return address
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 10)
+    real = kind(address)
+    function.kept = kind(lambda *args: (seen.append(args[1]), real(*args))[1])
+    return ctypes.cast(function.kept, ctypes.c_void_p).value
+device.Opened.function = function
+x = tf.ones(1000, device="vulkan")
+tf.synchronize("vulkan")
+x.add_(1.0)
+seen.clear()
+x.add_(1.0)
+x.add_(1.0)
+y = tf.from_numpy(tf.ones(1000).numpy()).to("vulkan")  # copied: the device has work
+y.add_(x)
+y.add_(x)
+print(*map(hex, seen))
+"""
 COUNTS = {
     "BeginCommandBuffer": 2,
     "EndCommandBuffer": 1,
@@ -139,3 +165,9 @@ def test_timestamps_that_cannot_be_read():
     stream.time(9)
     with pytest.raises(RuntimeError, match="the device was lost"):
         stream.untime()
+
+
+@pytest.mark.usefixtures("vulkan")
+def test_dispatches_wait_at_barriers_of_their_own():
+    lines, errors = run(STAGES_CODE)
+    assert lines == ["0x800 0x800 0x1800 0x1800 0x800"], "\n".join(lines) + errors

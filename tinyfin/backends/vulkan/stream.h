@@ -61,6 +61,7 @@ typedef struct {
   int current, open, work;     /* work: commands in the open buffer */
   int32_t lost;                /* the first error; the device is not used after it */
   tf_hazards hazards;
+  int copied, loose;           /* since a barrier that all wait at: copies; barriers that only dispatches wait at */
   uint64_t launches;           /* dispatches so far */
   uint64_t queries;            /* pool of timestamps, two for each dispatch; 0: nobody asks for them */
   uint32_t stamped[TF_RING];   /* timestamps in each command buffer */
@@ -68,8 +69,9 @@ typedef struct {
   size_t read, room;
 } tf_stream;
 
-enum { STAGES = 0x800 | 0x1000, HOST_STAGE = 0x4000 };           /* compute shader, transfer; host */
-enum { WROTE = 0x40 | 0x1000, USES = 0x20 | 0x40 | 0x800 | 0x1000, HOST_READ = 0x2000 };
+enum { DISPATCHES = 0x800, STAGES = 0x800 | 0x1000, HOST_STAGE = 0x4000 }; /* compute shader, transfer; host */
+enum { BODY_WROTE = 0x40, BODY_USES = 0x20 | 0x40, WROTE = 0x40 | 0x1000, USES = 0x20 | 0x40 | 0x800 | 0x1000 };
+enum { HOST_READ = 0x2000 };
 
 static int32_t stream_wait(tf_stream *s, uint64_t value) {
   tf_vk_wait_info info = {1000207004, 0, 0, 1, &s->semaphore, &value};
@@ -140,10 +142,18 @@ static int32_t stream_flush(tf_stream *s) {
   return 0;
 }
 
-/* The next command waits for all before it. */
-static void stream_barrier(tf_stream *s) {
-  tf_vk_barrier all = {46, 0, WROTE, USES};
-  s->fn.CmdPipelineBarrier(s->buffers[s->current], STAGES, STAGES, 0, 1, &all, 0, 0, 0, 0);
+/* The next command, a copy or a dispatch, waits for all before it where it clashes with one. Between dispatches
+   stands a barrier that only they wait at, which takes drivers less; the next copy then waits for all of them. */
+static void stream_order(tf_stream *s, int clash, int copy) {
+  int all = copy || s->copied;
+  tf_vk_barrier barrier = {46, 0, all ? WROTE : BODY_WROTE, all ? USES : BODY_USES};
+  uint32_t stages = all ? STAGES : DISPATCHES;
+  if (clash || (copy && s->loose)) {
+    s->fn.CmdPipelineBarrier(s->buffers[s->current], stages, stages, 0, 1, &barrier, 0, 0, 0, 0);
+    s->copied = 0;
+    s->loose = !all;
+  }
+  s->copied |= copy;
 }
 
 static int32_t stream_done(tf_stream *s) { return ++s->work >= TF_FLUSH_AFTER ? stream_flush(s) : 0; }
@@ -155,7 +165,7 @@ static int32_t stream_launch(tf_stream *s, uint64_t pipeline, uint64_t layout, c
   void *buffer = s->buffers[s->current];
   memcpy(push, l->at, 8u * l->operands);
   memcpy(push + 2 * l->operands, l->word, 4u * l->words);
-  if (hazards_enter_launch(&s->hazards, l)) stream_barrier(s);
+  stream_order(s, hazards_enter_launch(&s->hazards, l), 0);
   if (s->pipeline != pipeline) {
     s->fn.CmdBindPipeline(buffer, 1, pipeline);
     s->pipeline = pipeline;
@@ -189,7 +199,7 @@ static int32_t stream_copy(tf_stream *s, uint64_t source, uint64_t target, tf_vk
                            tf_range write) {
   int32_t rc = stream_open(s);
   if (rc) return rc;
-  if (hazards_enter(&s->hazards, &read, 1, &write, 1)) stream_barrier(s);
+  stream_order(s, hazards_enter(&s->hazards, &read, 1, &write, 1), 1);
   s->fn.CmdCopyBuffer(s->buffers[s->current], source, target, 1, &part);
   return stream_done(s);
 }
