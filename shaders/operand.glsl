@@ -19,6 +19,14 @@ uvec2 word64_@NAME(int i) {
   if (TF_BEHIND_@NAME) return B64(tf_far(tf_p.at[@K], i, 3)).v[0];
   return B64(tf_p.at[@K]).v[i];
 }
+#ifdef VM_SOFTFMA /* processors take two words in one step only as one number */
+uvec2 pair_@NAME(int i) {
+  if (TF_BEHIND_@NAME) return unpackDouble2x32(BPair(tf_far(tf_p.at[@K], i, 3)).v[0]);
+  return unpackDouble2x32(BPair(tf_p.at[@K]).v[i]);
+}
+#else
+#define pair_@NAME word64_@NAME
+#endif
 uvec4 quad_@NAME(int i) {
   if (TF_BEHIND_@NAME) return B128(tf_far(tf_p.at[@K], i, 4)).v[0];
   return B128(tf_p.at[@K]).v[i];
@@ -54,6 +62,7 @@ uint word8_@NAME(int i) { uint b = tf_byte_@NAME(i); return (tf_b@K.v[b >> 2] >>
 uint word16_@NAME(int i) { uint b = tf_byte_@NAME(i * 2); return (tf_b@K.v[b >> 2] >> ((b & 2u) * 8u)) & 0xffffu; }
 uint word32_@NAME(int i) { return tf_b@K.v[tf_byte_@NAME(i * 4) >> 2]; }
 uvec2 word64_@NAME(int i) { uint w = tf_byte_@NAME(i * 8) >> 2; return uvec2(tf_b@K.v[w], tf_b@K.v[w + 1u]); }
+#define pair_@NAME word64_@NAME
 uvec4 quad_@NAME(int i) { return tf_q@K.v[tf_byte_@NAME(i * 16) >> 4]; }
 /* Part of a word: two atomic operations on bits that no other invocation touches. */
 void tf_part_@NAME(uint b, uint mask, uint v) {

@@ -16,6 +16,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 1) buffer B8 { uint8_t
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer B16 { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer B32 { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer B64 { uvec2 v[]; };
+#ifdef VM_SOFTFMA
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer BPair { double v[]; };
+#endif
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer B128 { uvec4 v[]; };
 /* Address of element i of 2^shift bytes. A negative index into `v` is not defined, and lost on NVIDIA's driver. */
 uvec2 tf_far(uvec2 at, int i, int shift) {

@@ -25,6 +25,7 @@ cdef enum:
     MOST_PARTS = 64           # that a chain is cut into
     LEAST_PART = 64           # steps of a part
     STARTED = 32              # steps that starting a tile takes the time of
+    PAIRED = 1 << 20          # steps from which on another program for pairs is worth its making
     JOINED = 700000           # what joining parts takes, in steps of a work group; and each element of each part
 
 cdef int SMALL_F32 = shader("matmul_small_f32")
@@ -164,17 +165,6 @@ cdef int small(Product *q) noexcept:
     return launch(&l, q.out, q.call)
 
 
-cdef int direct(Product *q) noexcept:
-    """Tiles of 32 x 64 without shared memory."""
-    cdef tf_launch l
-    begin(&l, DIRECT_F64 if q.dtype == TF_F64 else DIRECT_F32 if q.dtype >= TF_F16 else DIRECT_INT, q.call)
-    operands(q, &l)
-    words(q, &l)
-    constant(&l, 0, q.dtype)
-    spread(&l, tiles(q, 32, 64))
-    return launch(&l, q.out, q.call)
-
-
 cdef int fastest(const Product *q, const Tile *kinds, int n) noexcept nogil:
     """The tiles that are expected to take the least time: full waves of them."""
     cdef double cost, least = 0
@@ -252,6 +242,26 @@ cdef uint32_t layout(const Product *q, int k, const tf_view *v, int64_t size, in
         if k_step == 1 and (odd | step | q.k) % many == 0:
             return 2
     return closer(step, k_step)
+
+
+cdef inline uint32_t in_pairs(uint32_t layout) noexcept nogil:
+    """A layout for which single elements are single elements, whichever lie closer."""
+    return layout if layout > 1 else 0
+
+
+cdef int direct(Product *q) noexcept:
+    """Tiles of 32 x 64 without shared memory; in large products pairs are loaded where they lie so."""
+    cdef tf_launch l
+    cdef bint large = q.dtype == TF_F32 and q.out.backend == TF_VULKAN and q.out.size * q.k >= PAIRED
+    begin(&l, DIRECT_F64 if q.dtype == TF_F64 else DIRECT_F32 if q.dtype >= TF_F16 else DIRECT_INT, q.call)
+    operands(q, &l)
+    words(q, &l)
+    constant(&l, 0, q.dtype)
+    if large:
+        constant(&l, 1, in_pairs(layout(q, 0, q.a, q.m, q.a_row, q.a_k, 2)))
+        constant(&l, 2, in_pairs(layout(q, 1, q.b, q.n, q.b_col, q.b_k, 2)))
+    spread(&l, tiles(q, 32, 64))
+    return launch(&l, q.out, q.call)
 
 
 cdef int tiled(Product *q, const Tile *tile, int64_t many) noexcept:
