@@ -230,7 +230,7 @@ cdef inline int launch_now(Op op, const tf_view **ins, int n, tf_view **outs, co
             return TF_ENONDET
         csr = tf_csr_get()
         tf_csr_set(csr | TF_FLUSH)
-    if work >= GIL_GRAIN:
+    if work >= GIL_GRAIN and backend != TF_VULKAN and backend != TF_OPENGL:     # there they only record
         rc = launch_freely(op, ins, n, outs, at, call, backend)
     else:
         rc = op.kernel[backend](ins, n, outs, at, call)
