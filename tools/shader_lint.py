@@ -15,6 +15,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 LOCAL = re.compile(
     r"(?<!precise )(?<!out )(?<!inout )(?<!const )(?<!shared )\b(?:float|double|vec[234])\s+\w+(?:\[[^\]]*\])?\s*[=;,]"
 )
+OWNER = re.compile(r"\b(?:struct|buffer)\b")
 GLOBAL = re.compile(r"^precise\s", re.MULTILINE)
 NATIVE = re.compile(
     r"(?<![\w.])(exp2?|log2?|pow|sqrt|inversesqrt|sin|cos|tan|tanh|fma|mix|smoothstep|normalize|dot)\("
@@ -31,13 +32,13 @@ ALLOWED = {
 
 
 def bare(text, at):
-    """Whether a declaration stands inside a function: parameters and members of structs do not count."""
+    """Whether a declaration stands inside a function: parameters and members of structs and buffers do not count."""
     before = text[:at]
     if before.count("(") > before.count(")"):
         return False
     opened = before.rfind("{")
     head = before[max(before.rfind("}", 0, opened), before.rfind(";", 0, opened), 0) : opened]
-    return before.count("{") > before.count("}") and "struct" not in head
+    return before.count("{") > before.count("}") and not OWNER.search(head)
 
 
 def complaints(path):

@@ -102,6 +102,23 @@ def test_bias(tiles, kind):
     same(tf.matmul, random(20, 0), random(0, 33))
 
 
+@pytest.mark.parametrize("a", [tf.Tensor.contiguous, transposed])
+@pytest.mark.parametrize("b", [tf.Tensor.contiguous, transposed])
+def test_pairs(a, b):
+    """Two elements at once along k, along rows and along columns, in products that are large for software drivers."""
+    same(lambda x, y: a(x) @ b(y), random(106, 100), random(100, 102))
+    same(lambda x, y: a(x) @ b(y), random(107, 100), random(100, 103))
+    same(lambda x, y: a(x) @ b(y), random(106, 101), random(101, 102))
+    same(lambda x, y: a(x) @ b(y), random(2, 106, 52), random(2, 52, 102))
+
+
+def test_pairs_elsewhere():
+    """Negative strides, and addresses between boundaries of two."""
+    same(lambda x, y: x.flip(0) @ y, random(106, 100), random(100, 102))
+    same(lambda x, y: x[1:].view(106, 100) @ y, random(10601), random(100, 102))
+    same(F.linear, random(106, 100), random(102, 100), random(102))
+
+
 def test_batches():
     """Broadcast on both sides; batch entries that continue rows, and that do not."""
     same(tf.matmul, random(3, 1, 17, 20), random(2, 20, 33))

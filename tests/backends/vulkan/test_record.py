@@ -3,8 +3,8 @@
 import ctypes
 
 import pytest
-
 from backends.isolated import run
+
 from tinyfin.backends.gpu.slabs import Slab
 from tinyfin.backends.vulkan.record import FUNCTIONS, RING, Stream
 
