@@ -40,11 +40,31 @@ def test_blocks_do_not_overlap():
 def test_a_freed_block_is_given_out_again():
     memory = Memory()
     pool = memory.pool()
-    block = pool.allocate(1000)
+    block = pool.allocate(100_000)
     where = block.block
     del block
-    assert pool.allocate(900).block == where and pool.reused == 1
+    assert pool.allocate(100_000).block == where and pool.reused == 1
     assert memory.made == [64 << 20]
+
+
+def test_small_blocks_take_turns():
+    """No result lies where one of the three before it lay; then memory does not grow."""
+    pool = Memory().pool()
+    seen = [pool.allocate(1000).block for _ in range(40)]
+    assert all(len(set(seen[k : k + 4])) == 4 for k in range(36)) and len(set(seen)) == 4
+    kept = [pool.allocate(1000) for _ in range(9)]
+    assert len({b.block for b in kept}) == 9
+    kept.clear()
+    order = [pool.allocate(1000).block for _ in range(24)]
+    assert len(set(order)) == 12 and order[:12] == order[12:] and pool.stats()["live"] == 0
+
+
+def test_the_last_small_block_is_given_where_nothing_is_left():
+    pool = Memory().pool(largest=2048)
+    kept = [pool.allocate(512) for _ in range(4)]
+    pool.limit = 2048
+    where = kept.pop().block
+    assert pool.allocate(512).block == where and pool.reused == 1
 
 
 def test_large_blocks_have_slabs_of_their_own():

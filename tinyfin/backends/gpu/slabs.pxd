@@ -6,9 +6,9 @@ cdef struct FreeBlock:
     PyObject *slab                      # one of the pool's
     uint64_t block
 
-cdef struct FreeList:
+cdef struct FreeList:                   # a ring, the longest free first
     FreeBlock *blocks
-    size_t n, space
+    size_t first, n, space              # space: a power of two
 
 
 cdef class Slab:
@@ -32,6 +32,7 @@ cdef class Pool:
     cdef readonly uint64_t live, peak, requests, reused
     cdef public object limit
     cdef Block take(self, uint64_t nbytes)
+    cdef Slab roomy(self, uint64_t room)
     cdef Slab slab_with(self, uint64_t room)
     cdef int forget(self, set slabs) except -1
     cdef void take_back(self, Block b) noexcept

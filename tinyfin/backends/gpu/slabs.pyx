@@ -2,11 +2,12 @@
 
 Drivers take up to milliseconds for an allocation, so a slab is asked for rarely. A freed block is
 given out again at once: its next user's commands come later on the same queue, which orders them.
+Small blocks take turns: a result that lies where the calls before still read or write would wait for them.
 """
 cimport cython
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from tinyfin.core.storage cimport Allocator
@@ -15,6 +16,8 @@ cdef enum:
     ROUND = 512
     LARGE = 1 << 20                          # blocks from here on come in fewer sizes
     CLASSES = LARGE // ROUND + 46 * 32       # of sizes, up to 2^64
+    TURNING = 64 << 10                       # up to which size blocks take turns,
+    TURNS = 4                                # so many of each size at least
 cdef uint64_t SLAB = <uint64_t>64 << 20
 
 
@@ -41,6 +44,24 @@ cdef int class_of(uint64_t room) noexcept nogil:
             step *= 2
             first += 32
     return first + <int>((room + step - 1) // step)
+
+
+cdef inline FreeBlock *place(const FreeList *f, size_t k) noexcept nogil:
+    """Place k of a ring."""
+    return &f.blocks[(f.first + k) & (f.space - 1)]
+
+
+cdef bint grown(FreeList *f) noexcept nogil:
+    """Twice the space of a full ring; False where there is no memory."""
+    cdef size_t k, space = max(2 * f.space, <size_t>4)
+    cdef FreeBlock *more = <FreeBlock *>malloc(space * sizeof(FreeBlock))
+    if more is NULL:
+        return False
+    for k in range(f.n):
+        more[k] = place(f, k)[0]
+    free(f.blocks)
+    f.blocks, f.first, f.space = more, 0, space
+    return True
 
 
 @cython.binding(False)
@@ -107,6 +128,7 @@ cdef class Pool:
         cdef uint64_t room = max((nbytes + ROUND - 1) // ROUND * ROUND, ROUND)
         cdef Slab slab
         cdef FreeList *f
+        cdef FreeBlock *old
         self.requests += 1
         if room > self.largest:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, the device gives at most {self.largest} "
@@ -116,12 +138,16 @@ cdef class Pool:
             raise MemoryError(f"{self.name}: {nbytes} bytes were asked for, {self.live} of the limit {self.limit} "
                               "are in use; free tensors, or raise it with set_memory_limit")
         f = &self.free_lists[class_of(room)]
-        if f.n:
+        slab = self.roomy(room) if room <= TURNING and f.n < TURNS else None
+        if slab is None and f.n:
+            old = place(f, 0 if room <= TURNING else f.n - 1)      # of large ones the last: caches may still hold it
+            slab, b.block = <Slab>old.slab, old.block
             f.n -= 1
-            slab, b.block = <Slab>f.blocks[f.n].slab, f.blocks[f.n].block
+            f.first += room <= TURNING
             self.reused += 1
         else:
-            slab = self.slab_with(room)
+            if slab is None:
+                slab = self.slab_with(room)
             b.block = slab.address + slab.used
             slab.used += room
         b.slab, b.nbytes, b.room, b.pool = slab, nbytes, room, self
@@ -130,11 +156,18 @@ cdef class Pool:
         self.peak = max(self.peak, self.live)
         return b
 
-    cdef Slab slab_with(self, uint64_t room):
+    cdef Slab roomy(self, uint64_t room):
+        """A slab that can be cut further; None where there is none."""
         cdef Slab slab
         for slab in self.slabs:
             if slab.nbytes - slab.used >= room:
                 return slab
+        return None
+
+    cdef Slab slab_with(self, uint64_t room):
+        cdef Slab slab = self.roomy(room)
+        if slab is not None:
+            return slab
         for slab in self.slabs:                 # one without living blocks is cut anew
             if slab.live == 0 and slab.nbytes >= room:
                 self.forget({slab})
@@ -159,15 +192,13 @@ cdef class Pool:
 
     cdef void take_back(self, Block b) noexcept:
         cdef FreeList *f = &self.free_lists[class_of(b.room)]
-        cdef FreeBlock *more
+        cdef FreeBlock *last
         b.slab.live -= b.room
         self.live -= b.room
-        if f.n == f.space:
-            more = <FreeBlock *>realloc(f.blocks, (2 * f.space + 4) * sizeof(FreeBlock))
-            if more is NULL:                    # forgotten until its slab is cut anew
-                return
-            f.blocks, f.space = more, 2 * f.space + 4
-        f.blocks[f.n].slab, f.blocks[f.n].block = <PyObject *>b.slab, b.block
+        if f.n == f.space and not grown(f):     # forgotten until its slab is cut anew
+            return
+        last = place(f, f.n)
+        last.slab, last.block = <PyObject *>b.slab, b.block
         f.n += 1
 
     cdef int forget(self, set slabs) except -1:
@@ -178,8 +209,8 @@ cdef class Pool:
         for i in range(CLASSES):
             f, kept = &self.free_lists[i], 0
             for k in range(f.n):
-                if <object>f.blocks[k].slab not in slabs:
-                    f.blocks[kept] = f.blocks[k]
+                if <object>place(f, k).slab not in slabs:
+                    place(f, kept)[0] = place(f, k)[0]
                     kept += 1
             f.n = kept
         return 0
