@@ -7,7 +7,6 @@ from tinyfin.backends.gpu.programs import Programs
 
 FUNCTIONS: tuple[str, ...]
 RESULTS: dict[int, str]
-STREAMS: dict[int, Stream]
 STAGED: tuple[int, int]
 ADDRESS_SHIFT: int
 
