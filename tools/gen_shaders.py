@@ -97,7 +97,7 @@ class Writer:
             return f"({left} ^ {right})"
         return f"tf_{BINARY[type(node.op)]}({left}, {right})"
 
-    def compare(self, node):
+    def compare(self, node, less="less"):
         (op,), (right,) = node.ops, node.comparators
         if self.truth(node.left) and not self.truth(right):  # isnan(x) == 0
             return f"!{self.text(node.left)}"
@@ -106,6 +106,7 @@ class Writer:
             return f"({a} {'==' if isinstance(op, ast.Eq) else '!='} {b})"
         if type(op) in ORDER:
             name, swapped = ORDER[type(op)]
+            name = less if name == "less" else name
             return f"tf_{name}({b}, {a})" if swapped else f"tf_{name}({a}, {b})"
         return f"{'!' if isinstance(op, ast.NotEq) else ''}tf_equal({a}, {b})"
 
@@ -116,6 +117,8 @@ class Writer:
             return f"T({args[0]})"
         if name == "select" and self.floating and not self.truth(node.args[1]):
             # by bits: drivers make a minimum or maximum of a choice of floats, and lose NaN
+            if one_of_two(node):
+                args[0] = self.compare(node.args[0], "before")
             return f"VALUE({self.truly(node.args[0], args[0])} ? BITS({args[1]}) : BITS({args[2]}))"
         if name == "select":
             return f"({self.truly(node.args[0], args[0])} ? {args[1]} : {args[2]})"
@@ -127,6 +130,15 @@ class Writer:
     def truly(self, node, text):
         """A condition as a bool."""
         return text if self.truth(node) else f"({text} != T(0))"
+
+
+def one_of_two(node):
+    """Whether `select` gives one of the two that it compares, as x < a ? a : x does."""
+    test = node.args[0]
+    if not isinstance(test, ast.Compare) or type(test.ops[0]) not in (ast.Lt, ast.Gt):
+        return False
+    compared = [ast.dump(n) for n in (test.left, *test.comparators)]
+    return sorted(compared) == sorted(ast.dump(n) for n in node.args[1:])
 
 
 def expression(row, kind):
