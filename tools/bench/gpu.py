@@ -13,7 +13,6 @@ import json
 import pathlib
 import statistics
 import sys
-import time
 
 import numpy as np
 
@@ -163,10 +162,7 @@ def measured(build, peers, rounds, budget):
     """Median seconds of each peer, taking turns."""
     runs = [build(peer) for peer in peers]
     for peer, run in zip(peers, runs):
-        until = time.perf_counter() + 0.3  # an idle card needs load before its clock rises
-        while time.perf_counter() < until:
-            run()
-            peer.wait()
+        seconds(run, peer.wait, 0.3)  # an idle card needs load before its clock rises
     times = [[] for _ in peers]
     for _ in range(rounds):
         for peer, run, found in zip(peers, runs, times):
