@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from backends.isolated import run
 
 import tinyfin as tf
 from tinyfin.backends.base import REGISTRY
@@ -53,3 +54,34 @@ def test_a_refused_device_raises_in_deterministic_mode_alone(gpu):
             assert (x + 1).tolist() == [2.0] * 3
     finally:
         stream.flush = level
+
+
+@pytest.mark.parametrize("wrong", [None, "exp", "hardswish_grad"])
+def test_wrong_functions_of_float64_are_found(wrong, gpu, monkeypatch):
+    agreed = check.agrees
+    monkeypatch.setattr(check, "agrees", lambda name, *a: name != wrong and agreed(name, *a))
+    tf.empty(1, device=gpu)
+    assert check.same_doubles(f"{gpu}:0") is (wrong is None)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_the_cpu_computes_float64_where_a_device_is_wrong(right, gpu):
+    lines, errors = run(
+        f"""
+import tinyfin as tf
+from tinyfin.backends.base import REGISTRY
+from tinyfin.backends.gpu import check
+check.same_doubles = lambda device: {right}
+made = REGISTRY["{gpu}"].new_device
+def hardware(physical):
+    device = made(physical)
+    device.software = False
+    return device
+REGISTRY["{gpu}"].new_device = hardware
+x = tf.ones(3, device="{gpu}", dtype=tf.float64)
+print(x.exp().tolist() == tf.ones(3, dtype=tf.float64).exp().tolist(), x.exp().device.type)
+print(tf.ones(3, device="{gpu}").exp().device.type)
+"""
+    )
+    assert lines == [f"True {gpu}", gpu]
+    assert ("exp" in errors and "runs on the cpu" in errors) is not right

@@ -125,9 +125,9 @@ class GPUBackend(Backend):
         """Opens and checks a device; the checks are calls that find it among the opened ones."""
         import atexit
 
-        from tinyfin.backends.gpu.check import flush_level, same_bits
+        from tinyfin.backends.gpu.check import flush_level, same_bits, same_doubles
         from tinyfin.backends.gpu.faults import ALL
-        from tinyfin.backends.gpu.launch import set_device
+        from tinyfin.backends.gpu.launch import forget_float64, set_device
 
         new = self.new_device(self.find()[0][index])
         self.opened_devices[index] = new
@@ -141,6 +141,9 @@ class GPUBackend(Backend):
             if not same_bits(name) and new.float64:
                 new.use(True)
             new.stream.flush = flush_level(name, new.stream, new.name)
+            # kernels take long to compile on software drivers, which tests run on in full
+            if new.float64 and new.int64 and not new.software and not same_doubles(name):
+                forget_float64(SLOTS[self.device], index)
         except BaseException:  # unchecked, it is not used: the next call opens it anew
             del self.opened_devices[index]
             self.allocate.forget(index)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ALL_MODES = (1 << 12) - 1
 FUNCTIONS = ("exp", "tanh", "log", "sin")
+DOUBLES = ("exp", "sin", "rsqrt")
+"""Functions of float64 whose bits the compiler of a driver was seen to change."""
 
 
 def same_bits(device: str) -> bool:
@@ -20,6 +22,18 @@ def same_bits(device: str) -> bool:
     old = tensor.set_mode(0, ALL_MODES)
     try:
         return all(agrees(name, device, ordinary()) for name in FUNCTIONS)
+    finally:
+        tensor.set_mode(old, ALL_MODES)
+
+
+def same_doubles(device: str) -> bool:
+    """Whether functions of float64 give the CPU's bits."""
+    old = tensor.set_mode(0, ALL_MODES)
+    try:
+        x = exchange.linspace(-8.0, 8.0, 1001)
+        return all(agrees(name, device, x) for name in DOUBLES) and agrees(
+            "hardswish_grad", device, x, x
+        )
     finally:
         tensor.set_mode(old, ALL_MODES)
 

@@ -107,3 +107,8 @@ def set_device(int slot, unsigned char index, stream, bint int64, bint float64, 
     STREAMS[slot][index] = <PyObject *>stream
     LAUNCHED[slot][index] = 0
     memset(TOLD[slot][index], 0, RECORDS)
+
+
+def forget_float64(int slot, unsigned char index):
+    """A device does not compute in float64: the CPU does."""
+    FEATURES[slot][index] &= ~<uint32_t>HAS_FLOAT64
