@@ -1,8 +1,8 @@
 /* Rows of elements joined to one result each, in the canonical order: 64 lanes a block of 2,048, by halving.
  *
  * The body names its type TF_ACC and gives tf_unit(), tf_join(a, b), tf_item(at, i) for element i of a row at an
- * offset, tf_items(at, i, step, v) for four neighbours, elements i, i + step, ..., tf_begin(o) before a row, tf_between(v) between two PASSES over it,
- * tf_keep(u, v) for the value of one block of several and tf_finish(o, v).
+ * offset, tf_items(at, i, step, v) for four neighbours, elements i, i + step, ..., tf_begin(o) before a row,
+ * tf_between(v) between two PASSES over it, tf_keep(u, v) for the value of one block of several and tf_finish(o, v).
  *
  *   TF_ROWS      16 invocations for a block, each with every 16th lane
  *   TF_QUADS     the same with four neighbouring lanes: one access where elements lie along memory

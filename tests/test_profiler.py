@@ -198,6 +198,30 @@ def test_dispatches_are_timed(api, request):
     assert [len(e.dispatches) for e in p.events()] == [1]
 
 
+def test_it_may_begin_and_end_while_other_threads_compute(gpu):
+    """Their dispatches are timed or not, but what holds the times belongs to no work under way when it goes."""
+    from threading import Event, Thread
+
+    done, sums = Event(), []
+
+    def work():
+        x = tf.ones(2000, device=gpu)
+        while not done.is_set():
+            sums.append((x + x).sum().item())
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(20):
+            with tf.profiler.profile() as p:
+                (tf.ones(100, device=gpu) * 2).sum().item()
+            assert p.events()
+    finally:
+        done.set()
+        thread.join()
+    assert set(sums) == {4000.0}
+
+
 def test_a_driver_without_times(monkeypatch):
     """Zeros for all dispatches are no times: the profile says so and shows none."""
     backend, x = tf.backends.base.REGISTRY["null"], tf.ones(3, device="null")

@@ -230,7 +230,12 @@ cdef inline int launch_now(Op op, const tf_view **ins, int n, tf_view **outs, co
             return TF_ENONDET
         csr = tf_csr_get()
         tf_csr_set(csr | TF_FLUSH)
-    if work >= GIL_GRAIN and backend != TF_VULKAN and backend != TF_OPENGL:     # there they only record
+    if backend == TF_VULKAN or backend == TF_OPENGL:
+        # they only record, but making a program, or waiting for room, lets other threads go on
+        fly(1)
+        rc = op.kernel[backend](ins, n, outs, at, call)
+        fly(-1)
+    elif work >= GIL_GRAIN:
         rc = launch_freely(op, ins, n, outs, at, call, backend)
     else:
         rc = op.kernel[backend](ins, n, outs, at, call)
@@ -239,10 +244,17 @@ cdef inline int launch_now(Op op, const tf_view **ins, int n, tf_view **outs, co
     return rc
 
 
+cdef inline void fly(int by) noexcept:
+    """One kernel more, or less, during which other threads may run; without any, storages that were replaced can go."""
+    global FLYING
+    FLYING += by
+    if not FLYING and len(REPLACED):
+        REPLACED.clear()
+
+
 cdef int launch_freely(Op op, const tf_view **ins, int n, tf_view **outs, const tf_attrs *at,
                        tf_call *call, int backend) noexcept:
     """Runs the kernel without the GIL; what it borrows stays until it has ended."""
-    global FLYING
     cdef int rc
     cdef list reading = None
     try:
@@ -250,12 +262,10 @@ cdef int launch_freely(Op op, const tf_view **ins, int n, tf_view **outs, const 
             reading = readers_of(ins, n)
     except MemoryError:
         return TF_ENOMEM
-    FLYING += 1
+    fly(1)
     with nogil:
         rc = op.kernel[backend](ins, n, outs, at, call)
-    FLYING -= 1
-    if not FLYING and len(REPLACED):
-        REPLACED.clear()
+    fly(-1)
     if reading is not None:
         end_reading(reading)
     return rc

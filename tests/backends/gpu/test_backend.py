@@ -161,3 +161,31 @@ for t in threads: t.join()
 print(bad, list(REGISTRY["{gpu}"].opened_devices))
 """
     assert run(code)[0] == ["[] [0]"]
+
+
+def test_what_a_call_reads_stays_while_its_program_is_made(gpu):
+    """Another thread may give the tensor other memory meanwhile: what it had is not given away."""
+    lines, _ = run(
+        f"""
+import tinyfin as tf
+from tinyfin.backends.base import REGISTRY
+from tinyfin.backends.opengl.programs import Compiler
+
+n = 100_000
+x, y = tf.full((n,), 0.5, device="{gpu}"), tf.zeros(n, device="{gpu}")
+device = REGISTRY["{gpu}"].opened_device(0)
+make = device.pipelines.make if "{gpu}" == "vulkan" else Compiler(device.opened, False).make
+other = []
+
+def making(*about):
+    if not other:
+        other.append(None)
+        x.data = y
+        other.append(tf.full((n,), 7.0, device="{gpu}"))
+    return make(*about)
+
+device.stream.take(making)
+print([round(v, 3) for v in (x.erf().min().item(), other[1].min().item())])
+"""
+    )
+    assert lines == ["[0.52, 7.0]"]

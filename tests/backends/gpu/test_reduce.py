@@ -117,9 +117,9 @@ def test_nothing_to_add():
 
 
 @pytest.mark.parametrize("shape", [(40, 4), (2500, 68), (300, 2, 16)])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
 def test_four_columns_at_a_time(shape, dtype, rng):
     """Results that lie in fours, and the same where they begin one further on."""
-    x = samples.tensor(rng.integers(0, 2 if dtype == "bool" else 9, shape), dtype)
+    x = samples.tensor(rng.integers(0, 9, shape), dtype)
     same(lambda t: (t.sum(0), t.mean(0, dtype=tf.float32), t.amax(0), t.argmax(0), t.any(0)), x)
     same(lambda t: (t[1:, ..., 4:].sum(0), t[::3].sum(0), t[..., 1:].sum(0), t.argmin(0)), x)

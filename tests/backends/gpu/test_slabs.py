@@ -95,6 +95,35 @@ def test_what_is_unused_goes_back_when_the_device_is_full():
     assert small.nbytes == 100 and kept.nbytes == 76 << 20
 
 
+def test_a_collection_while_slabs_are_given_back():
+    """What it frees belongs to slabs that are kept, or go: none is lost."""
+    old = gc.get_threshold()
+    for threshold in range(40):  # in one of these rounds it comes at each allocation on the way
+        memory = Memory()
+        pool = memory.pool()
+        first, second = pool.allocate(40 << 20), pool.allocate(40 << 20)
+        gc.collect()
+        gc.disable()
+        try:
+            lists = [
+                [] for _ in range(100)
+            ]  # more than Python keeps for reuse, which would not count
+            ring = [second]
+            ring.append(ring)
+            del first, second
+            gc.set_threshold(90 + threshold)
+            del ring
+            gc.enable()
+            pool.release()
+        finally:
+            gc.enable()
+            gc.set_threshold(*old)
+        lists.clear()
+        gc.collect()
+        pool.release()
+        assert len(memory.freed) == len(memory.made) and pool.stats()["cached"] == 0
+
+
 def test_limits():
     pool = Memory().pool(1 << 20)
     with pytest.raises(MemoryError, match="gives at most 1048576 in one piece"):

@@ -34,5 +34,5 @@ cdef class Pool:
     cdef Block take(self, uint64_t nbytes)
     cdef Slab roomy(self, uint64_t room)
     cdef Slab slab_with(self, uint64_t room)
-    cdef int forget(self, set slabs) except -1
+    cdef int forget(self, list slabs) except -1
     cdef void take_back(self, Block b) noexcept

@@ -1,8 +1,8 @@
 """Blocks of device memory: slices of a few large slabs, kept for reuse when they are freed.
 
-Drivers take up to milliseconds for an allocation, so a slab is asked for rarely. A freed block is
+Drivers take up to milliseconds for an allocation, so a slab is asked for rarely. A freed block can be
 given out again at once: its next user's commands come later on the same queue, which orders them.
-Small blocks take turns: a result that lies where the calls before still read or write would wait for them.
+But small blocks take turns: a result that lies where the calls before still read or write would wait for them.
 """
 cimport cython
 from cpython.ref cimport PyObject
@@ -170,7 +170,7 @@ cdef class Pool:
             return slab
         for slab in self.slabs:                 # one without living blocks is cut anew
             if slab.live == 0 and slab.nbytes >= room:
-                self.forget({slab})
+                self.forget([slab])
                 slab.used = 0
                 return slab
         try:
@@ -201,7 +201,7 @@ cdef class Pool:
         last.slab, last.block = <PyObject *>b.slab, b.block
         f.n += 1
 
-    cdef int forget(self, set slabs) except -1:
+    cdef int forget(self, list slabs) except -1:
         """Takes the free blocks of slabs out of the lists."""
         cdef FreeList *f
         cdef size_t k, kept
@@ -217,10 +217,13 @@ cdef class Pool:
 
     def release(self):
         """Gives slabs without a living block back to the driver; their number."""
-        cdef set empty = {s for s in self.slabs if (<Slab>s).live == 0}
+        cdef list empty = [], kept = []     # made first: a collection may free blocks
+        cdef Slab slab
+        for slab in self.slabs:
+            (kept if slab.live else empty).append(slab)
         if not empty:
             return 0
-        self.slabs = [s for s in self.slabs if (<Slab>s).live]
+        self.slabs = kept
         self.forget(empty)
         for slab in empty:
             self.free_slab(slab)

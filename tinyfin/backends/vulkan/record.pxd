@@ -38,3 +38,4 @@ cdef class Stream(Programs):
     cdef uint64_t layout
     cdef int check(self, int32_t rc) except -1
     cdef int room(self) except -1
+    cdef int settle(self) except -1

@@ -93,17 +93,26 @@ cdef class Stream(Programs):
         self.check(stream_flush(&self.s))
         self.wait(self.s.value)
 
+    cdef int settle(self) except -1:
+        """Waits until nothing is open nor under way, also of what other threads record meanwhile."""
+        self.synchronize()
+        while not self.idle():
+            self.synchronize()
+        return 0
+
     def time(self, uint64_t queries):
         """Begins to take the time of each dispatch, in a pool of QUERIES timestamps; gives the number of the first."""
-        self.synchronize()
+        cdef uint64_t first
+        self.settle()
+        first = self.s.launches
         self.check(stream_time(&self.s, queries))
         self.synchronize()
-        return self.s.launches
+        return first
 
     def untime(self):
         """Ends it. Ticks of the device: when `time` was called, then begin and end of each dispatch since."""
         cdef size_t i
-        self.synchronize()
+        self.settle()
         self.check(stream_untime(&self.s))
         return [self.s.ticks[i] for i in range(self.s.read)]
 
