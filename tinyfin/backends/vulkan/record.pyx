@@ -94,11 +94,14 @@ cdef class Stream(Programs):
         self.wait(self.s.value)
 
     cdef int settle(self) except -1:
-        """Waits until nothing is open nor under way, also of what other threads record meanwhile."""
-        self.synchronize()
-        while not self.idle():
-            self.synchronize()
-        return 0
+        """Waits until nothing is open nor under way, also of what other threads record while this one waits."""
+        cdef uint64_t value
+        while True:
+            self.check(stream_flush(&self.s))
+            value = self.s.value
+            self.wait(value)
+            if not self.s.open and self.s.value == value:
+                return 0
 
     def time(self, uint64_t queries):
         """Begins to take the time of each dispatch, in a pool of QUERIES timestamps; gives the number of the first."""
