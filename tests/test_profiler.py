@@ -222,6 +222,17 @@ def test_it_may_begin_and_end_while_other_threads_compute(gpu):
     assert set(sums) == {4000.0}
 
 
+def test_a_device_is_timed_once(gpu):
+    """Also where it was opened while the profile began."""
+    from tinyfin.backends.base import REGISTRY
+
+    x = tf.ones(10, device=gpu)
+    with profiler.profile() as p:
+        p.watch(REGISTRY[gpu], 0)
+        x.add_(1)
+    assert [len(e.dispatches) for e in p.events() if e.device == f"{gpu}:0"] == [1]
+
+
 def test_a_driver_without_times(monkeypatch):
     """Zeros for all dispatches are no times: the profile says so and shows none."""
     backend, x = tf.backends.base.REGISTRY["null"], tf.ones(3, device="null")

@@ -308,11 +308,15 @@ class profile:
         if "device" not in self.activities:
             return
         name = f"{backend.device}:{index}"
+        if name in self.timed:
+            return
+        self.timed[name] = backend, index
         try:
             if backend.time(index):
-                self.timed[name] = backend, index
+                return
         except RuntimeError as error:
             base.warn(f"profile: {name} has no times: {error}")
+        del self.timed[name]
 
     def measure(self, when: str) -> None:
         """Keeps what tensors hold."""

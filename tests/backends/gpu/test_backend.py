@@ -189,3 +189,23 @@ print([round(v, 3) for v in (x.erf().min().item(), other[1].min().item())])
 """
     )
     assert lines == ["[0.52, 7.0]"]
+
+
+def test_a_device_is_used_once_it_is_checked(gpu):
+    lines, _ = run(
+        f"""
+import tinyfin as tf
+from tinyfin.backends.base import REGISTRY
+from tinyfin.backends.gpu import check
+
+level = check.flush_level
+def flush_level(*about):
+    print(REGISTRY["{gpu}"].used())
+    return level(*about)
+
+check.flush_level = flush_level
+tf.empty(1, device="{gpu}")
+print(REGISTRY["{gpu}"].used())
+"""
+    )
+    assert lines == ["[]", "[0]"]

@@ -77,6 +77,7 @@ class GPUBackend(Backend):
 
     def __init__(self) -> None:
         self.opened_devices: dict[int, Any] = {}
+        self.checked: list[int] = []
         self.opening = RLock()  # other threads wait until a device is checked
 
     def open(self) -> None:
@@ -152,12 +153,13 @@ class GPUBackend(Backend):
             tensor.note_calls(level)
         ALL.append(new.faults)
         atexit.register(new.faults.tell, name, new.stream.synchronize)
-        for watcher in WATCHERS:
+        self.checked.append(index)
+        for watcher in list(WATCHERS):
             watcher(self, index)
 
     def used(self) -> list[int]:
-        """Numbers of the devices that were opened."""
-        return list(self.opened_devices)
+        """Numbers of the devices that were opened, and are checked."""
+        return list(self.checked)
 
     def time(self, index: int) -> bool:
         """Begins to take the time of each dispatch on a device; whether it can."""
