@@ -205,8 +205,9 @@ def test_it_may_begin_and_end_while_other_threads_compute(gpu):
     done, sums = Event(), []
 
     def work():
-        x = tf.ones(2000, device=gpu)
-        while not done.is_set():
+        x, last = tf.ones(2000, device=gpu), False
+        while not last:
+            last = done.is_set()  # once more then: the first may take long to compile
             sums.append((x + x).sum().item())
 
     thread = Thread(target=work)
