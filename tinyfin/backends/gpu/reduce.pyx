@@ -78,6 +78,11 @@ cdef bint in_fours(const Reduced *r, int axis, int item, uint64_t address) noexc
     return True
 
 
+cdef inline bint beside(const Reduced *r) noexcept nogil:
+    """Whether a work group takes results side by side, a block of each."""
+    return r.layout == COLUMNS or r.layout == ACROSS
+
+
 cdef void across(Reduced *r, const tf_view *x) noexcept nogil:
     """Takes four results of COLUMNS at a time, where they lie so; bodies say that they can."""
     cdef int last = r.kept - 1
@@ -106,13 +111,13 @@ cdef void plan(Reduced *r, int item, uint64_t address) noexcept nogil:
 
 cdef bint at_once(const Reduced *r) noexcept nogil:
     """Whether one dispatch gives the results."""
-    return r.blocks == 1 or (r.layout != COLUMNS and r.layout != ACROSS and r.blocks <= JOINED)
+    return r.blocks == 1 or (not beside(r) and r.blocks <= JOINED)
 
 
 cdef int64_t groups_of(const Reduced *r) noexcept nogil:
     if r.layout == FEW:
         return (r.outs + GROUP - 1) // GROUP
-    if r.layout == COLUMNS or r.layout == ACROSS:
+    if beside(r):
         return (r.outs + WIDE - 1) // WIDE * r.blocks
     return (r.outs * (r.teams if r.blocks <= JOINED else r.blocks) + TEAMS - 1) // TEAMS
 
@@ -137,7 +142,7 @@ cdef void parts_of(Reduced *next, const Reduced *r, int item) noexcept nogil:
     next.kept, next.axes, next.outs, next.n = 1, 2, r.outs, r.blocks
     next.shape[0], next.shape[1] = r.outs, r.blocks
     next.strides[0], next.strides[1] = r.blocks, 1
-    if r.layout == COLUMNS or r.layout == ACROSS:
+    if beside(r):
         next.strides[0], next.strides[1] = 1, r.outs
     plan(next, item, 0)
 
@@ -267,7 +272,7 @@ cdef int reduce_lanes(const tf_view *const *inputs, int n, tf_view *const *outpu
     s.by = <double>r.n if s.what == MEAN else max(<double>r.n - at.f[0], 0.0)
     if s.what != VAR and s.what != STD:
         across(&r, x)
-    if (s.what == VAR or s.what == STD) and not at_once(&r):
+    elif not at_once(&r):
         return two_passes(&r, &s, module, call)
     return run_levels(&r, x, module, tf_itemsize[s.acc], pack, &s, call)
 
